@@ -250,7 +250,7 @@ class _Joiner:
 
 
 def _packed(program: Program) -> set[str]:
-    """The stages that only sums of products read, and that are no outputs."""
+    """The stages that only contractions read, and that are no outputs."""
     readers: dict[str, list[Stage]] = {}
     for s in program.stages:
         for read in loads(s.body):

@@ -18,6 +18,7 @@ KERNEL_METHODS = MethodSection(
                 "tilewright/schedule/builtin/cpu/gemm/register_blocked.py",
                 "tilewright/schedule/builtin/cpu/gemm/microkernel_model.py",
                 "tilewright/schedule/builtin/cpu/gemm/k_blocked.py",
+                "tilewright/schedule/builtin/cpu/gemm/kc_blocking.py",
                 "tilewright/schedule/builtin/cpu/gemm/mc_blocking.py",
             ),
             command="python benchmarks/latency.py kernels --engines tilewright,torch",

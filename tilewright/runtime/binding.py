@@ -1,6 +1,6 @@
-"""Arguments of a call in, checked arrays and symbolic sizes out.
+"""Binding: the arguments of a call in, checked arrays and the values of symbolic sizes out.
 
-Nothing is cast silently: an array has the element type its input says, or is refused.
+Nothing is cast: an array whose element type is not that of its input is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Dim = int | str
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of a model; a dimension is a number, or the name or formula of a size."""
+    """An input or output of a model; a dimension is a number, a symbol or an expression."""
 
     name: str
     dtype: DType
@@ -48,7 +48,7 @@ class Binder:
         self._names = {port.name: position for position, port in enumerate(inputs)}
         self._sources = tuple((position, axis) for position, axis in sources)
         self.dtypes = tuple(port.dtype.numpy for port in inputs)
-        # Classes of arrays that are taken as they are, after the same checks.
+        # Array classes that are passed on unconverted, after the same checks.
         self.taken: tuple[type, ...] = (np.ndarray,)
         self._check_declaration()
 
@@ -58,7 +58,7 @@ class Binder:
             try:
                 return [named[name] for name in self._names]
             except KeyError:
-                pass  # told below, with all that is wrong
+                pass  # reported below, with everything that is wrong
         return self._in_order(args, named) if named or len(args) != len(self.inputs) else args
 
     def bind(self, args: Sequence[Any]) -> tuple[list[np.ndarray], list[int]]:
@@ -71,7 +71,7 @@ class Binder:
         return arrays, sizes
 
     def _check_declaration(self) -> None:
-        """Refuse a manifest that contradicts itself, before native code goes astray."""
+        """Refuse an inconsistent manifest before native code relies on it."""
         for port in self.inputs:
             for dim in port.shape:
                 if isinstance(dim, str) and dim not in self.symbols:
@@ -111,7 +111,7 @@ class Binder:
         return [values[position] for position in range(len(self.inputs))]
 
     def _unknown(self, name: str) -> ExecutionError:
-        import difflib  # only here: every load would wait for it
+        import difflib  # not at the top: importing it would slow every load
 
         close = difflib.get_close_matches(name, self._names, 1)
         return ExecutionError(
@@ -135,10 +135,10 @@ class Binder:
                 help=f'convert it: array.astype("{self.dtypes[position]}")',
             )
         if not isinstance(array, np.ndarray):
-            borrowed: np.ndarray = array  # what `taken` names has the attributes used here
+            borrowed: np.ndarray = array  # classes in `taken` have the attributes used here
             return borrowed
         flags = array.flags
-        # copy() and not ascontiguousarray(), which would give a scalar a dimension
+        # copy(), since ascontiguousarray() would add a dimension to a scalar
         return array if flags.c_contiguous and flags.aligned else array.copy(order="C")
 
     def _check_ranks(self, arrays: Sequence[np.ndarray]) -> None:
@@ -175,7 +175,7 @@ def check_results(
     arrays: Mapping[str, np.ndarray],
     inputs: Sequence[np.ndarray],
 ) -> list[np.ndarray]:
-    """The arrays in the order of the outputs, if the results can be written to them."""
+    """The given arrays in the order of the outputs, checked: results can be written to them."""
     names = [port.name for port in outputs]
     if sorted(names) != sorted(arrays):
         raise ExecutionError(
@@ -200,7 +200,7 @@ def check_results(
 
 
 def _unfit(port: Port, shape: tuple[int, ...], array: Any) -> str | None:
-    """What keeps `array` from taking the output `port` of that shape."""
+    """Why `array` cannot hold the output `port` of that shape; `None` if it can."""
     if not isinstance(array, np.ndarray):
         return f"is a {type(array).__name__}"
     if array.dtype != port.dtype.numpy or array.shape != shape:
@@ -220,7 +220,7 @@ def _shape_error(port: Port, array: np.ndarray) -> ExecutionError:
 
 
 def _to_numpy(port: Port, value: Any) -> np.ndarray:
-    """The array `value` is: through DLPack where it speaks that, else as NumPy reads it."""
+    """`value` as an array: through DLPack where it supports that, else by NumPy."""
     try:
         return np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
     except Exception as error:  # foreign code may raise anything

@@ -5,11 +5,11 @@
 
     all kernels 2.014 ms, outside of them 0.006 ms, whole runs without clocks 2.021 ms
 
-The times are those that all calls of a kernel take in one run, without what reading the clock
-costs; whole runs are made without clocks, in turn with the others. What is outside of kernels is
-the least difference of a run and its kernels: calling the model, and going from one to the next.
-The share of the roof is the least time the kernel could take (see `roofline/roofline.py`) of the
-time it took. "-" is not known.
+The times are those of all calls of a kernel in one run, less the cost of reading the clock. Whole
+runs are made without clocks, alternating with the timed ones. The time outside of kernels is the
+least difference between a run and its kernels: calling the model, and host code between kernels.
+The share of the roof is the least time that the kernel could take (see `roofline/roofline.py`) over
+the time that it took. "-" is not known.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ _HEADER = (
 )
 _LEFT = (0, len(_HEADER) - 1)
 TERA = 1e12
-# In which rates are told.
+# The units of rates.
 UNITS = {"G": 1e9, "T": TERA}
 
 

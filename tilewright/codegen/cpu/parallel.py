@@ -24,7 +24,7 @@ from tilewright.ir.loop.walk import buffers, expressions, loops, statements, tou
 def emit_func(module: ModuleBuilder, func: Func, sizes: Sequence[str]) -> None:
     """Emit a finalized function into `module`; it takes its buffers, then `sizes`.
 
-    Pointers are not marked as distinct: an output may share its memory with an input.
+    Pointers are not `noalias`: an output may be computed in place of an input.
     """
     params = [(f"%b{i}", "ptr") for i in range(len(func.params))]
     params += [(f"%s{i}", "i64") for i in range(len(sizes))]

@@ -1,7 +1,7 @@
-"""How much a parallel loop has to do, where only a run knows its sizes.
+"""The work of a parallel loop of symbolic size, which decides at run time whether threads pay.
 
-Schedules leave small loops to one thread; a loop of symbolic size is shared always, and decides
-when it runs whether that is worth it.
+Schedules run small loops of constant size on one thread. A loop of symbolic size is always
+parallel; the thread pool compares its work with the parallel grain.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _COUNTED = (Binary, Select, Cast, Unary)
 
 
 def loop_work(loop: For) -> Expr | None:
-    """The steps of all iterations, at most, as a formula of the sizes; None where none is found."""
+    """An upper bound of the operations of all iterations, in the sizes; None if none is found."""
     total = _steps(loop, {})
-    # what a loop reads may not be read before its time
+    # a bound that loads memory would do so before the loop's inputs are computed
     if total is None or any(isinstance(e, Load) for e in subexpressions(total)):
         return None
     return simplify(total)

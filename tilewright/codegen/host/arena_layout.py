@@ -1,8 +1,8 @@
 """`i64 tw_place(ptr sizes, ptr offsets)`: lays out the arena when sizes are known, at run time.
 
 It is `runtime.arena_layout.first_fit` as native code. The conflicts are constant tables:
-`firsts[i]` to `firsts[i + 1]` are the positions in `others` of the buffers that buffer i keeps off.
-Where each keeps off all others, it begins where the one before it ends.
+`firsts[i]` to `firsts[i + 1]` are the positions in `others` of the buffers that buffer i must not
+overlap. Where all buffers conflict, each begins at the end of the one before.
 """
 
 from __future__ import annotations

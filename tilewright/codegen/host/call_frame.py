@@ -1,10 +1,10 @@
-"""`i32 tw_call(ptr frame)`: a call whose arguments all lie in one block of memory.
+"""`i32 tw_call(ptr frame)`: a call whose arguments are all in one block of memory.
 
 The caller keeps the block between calls and changes only what changed. It holds, in words of eight
 bytes:
 
     0 the number of inputs   1 an offset   2 dims   3 arena   4 weights   5 ns, or null
-    6 room for the inputs' addresses, then as many holders, then the outputs' addresses
+    6 slots for the inputs' addresses, then as many holders, then the outputs' addresses
 
 The address of an input is read from its holder at the given offset: a holder is any object that
 keeps its data's address there, such as a NumPy array. With `ns` the call is profiled.

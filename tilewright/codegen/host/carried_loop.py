@@ -1,9 +1,9 @@
-"""The native loop around the steps of a nested graph, and the buffers of what it carries.
+"""The native loop of a nested graph, with double-buffered loop-carried values.
 
-Each carried value has two buffers: a step reads one and writes the other, and then they change
-places, so that nothing is copied. The first step reads the value where it lies already. Which
-buffer is written first is chosen such that the last step writes the one where the result belongs;
-where the number of steps is not known before, or is zero, the result is copied there.
+Each carried value has two buffers: an iteration reads one and writes the other, then they are
+swapped, so that nothing is copied. The first iteration reads the initial value in place. The buffer
+that is written first is chosen such that the last iteration writes the buffer of the result; where
+the trip count is not known in advance, or is zero, the value is copied there at the end.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Buffers:
     size: str
 
 
-# Given the step's number, and the addresses that it reads and writes for each carried value, emits
-# the step and returns the register that says whether to go on, "" if that is not asked.
+# Emits an iteration, given its number and the addresses that it reads and writes for each carried
+# value. Returns the register with the loop condition, "" if there is none.
 EmitStep = Callable[[str, Sequence[str], Sequence[str]], str]
 
 
-def emit_repeat(
+def emit_carried_loop(
     fn: FunctionBuilder,
     count: str,
     begin: str,
@@ -37,10 +37,10 @@ def emit_repeat(
     carried: Sequence[Buffers],
     step: EmitStep,
 ) -> str:
-    """Emit a loop of `count` steps at most; gives the register with how many there were.
+    """Emit a loop of at most `count` iterations; the register with the actual trip count.
 
-    `begin` is the register that says whether there are any. The number of steps is `known` if
-    nothing ends them early.
+    `begin` is the register with the condition of the first iteration. The trip count is `known` if
+    no condition ends the loop early.
     """
     firsts = _first_buffers(fn, count, known, carried)
     before, head, body, done = fn.block, *(fn.label(word) for word in ("head", "body", "done"))
@@ -73,22 +73,22 @@ def emit_repeat(
     fn.emit(f"br label %{head}")
     fn.start(done)
     for b, read in zip(carried, reads, strict=True):
-        _bring_home(fn, b, read)
+        _copy_to_result(fn, b, read)
     return number
 
 
 def _first_buffers(
     fn: FunctionBuilder, count: str, known: bool, carried: Sequence[Buffers]
 ) -> list[str]:
-    """Where the first step writes: into the result, if an even number of steps follow."""
+    """The buffers that the first iteration writes: the result's, if the trip count is odd."""
     if not carried or not known:
         return [b.result for b in carried]
     odd = fn.let(f"trunc i64 {count} to i1")
     return [fn.let(f"select i1 {odd}, ptr {b.result}, ptr {b.spare}") for b in carried]
 
 
-def _bring_home(fn: FunctionBuilder, b: Buffers, last: str) -> None:
-    """Copy a value that ended elsewhere to where its result belongs."""
+def _copy_to_result(fn: FunctionBuilder, b: Buffers, last: str) -> None:
+    """Copy the last value to the buffer of the result, unless it is there."""
     fn.module.declare("memcpy", "ptr (ptr, ptr, i64)")
     away, home = fn.label("away"), fn.label("home")
     same = fn.let(f"icmp eq ptr {last}, {b.result}")

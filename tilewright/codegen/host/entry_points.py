@@ -18,7 +18,7 @@ from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, const
 from tilewright.arith.simplify import simplify
 from tilewright.codegen.host.arena_layout import emit_placement
-from tilewright.codegen.host.carried_loop import Buffers, emit_repeat
+from tilewright.codegen.host.carried_loop import Buffers, emit_carried_loop
 from tilewright.codegen.host.clock import NOTE_IR
 from tilewright.codegen.host.parallel_calls import emit_region
 from tilewright.codegen.host.plan import (
@@ -196,7 +196,7 @@ class _Main:
         begin = "true" if action.begin is None else self._truth(action.begin)
         known = action.begin is None and action.going is None
         count = self.em.value(action.count)
-        steps = emit_repeat(self.fn, count, begin, known, buffers, step)
+        steps = emit_carried_loop(self.fn, count, begin, known, buffers, step)
         if action.trip_count:
             self._define_size(action.trip_count, steps)
 

@@ -1,7 +1,7 @@
-"""Kernel calls that do not depend on one another, as tasks of one job of the thread pool.
+"""Inter-op parallelism: independent kernel calls are the tasks of one job of the thread pool.
 
-Each call is one task: a small kernel, which runs on one thread anyway, runs beside the others, and
-what would be a job of its own runs on the thread that claims it, as a job inside of a job does.
+Each call is one task. A kernel with parallel loops runs them inline on the thread that claims the
+task, as nested jobs do.
 
     void body(ptr context, i64 begin, i64 end)      the calls from `begin` to `end`
 
@@ -17,7 +17,7 @@ from tilewright.codegen.llvm.builder import FunctionBuilder
 # A call: the kernel, and its arguments as LLVM types and registers.
 Call = tuple[str, Sequence[tuple[str, str]]]
 
-# Runs a job's calls: side by side, or one after the other where their times are asked for.
+# Runs a job's calls: in parallel, or one after the other where they are timed.
 _REGION = """
 define internal void @tw_region(ptr %body, ptr %ctx, i64 %count, ptr %ns, i64 %first, ptr %clock)
     nounwind {

@@ -58,12 +58,12 @@ _compiled_modules = 0
 
 
 def compiled_modules() -> int:
-    """How many modules have been turned into machine code for this process so far."""
+    """How many modules were compiled to machine code for this process so far."""
     return _compiled_modules
 
 
 def count_module() -> None:
-    """Count a module that was turned into machine code, here or in a process of ours."""
+    """Count a module that was compiled, here or by a worker process."""
     global _compiled_modules
     _compiled_modules += 1
 

@@ -1,15 +1,14 @@
-"""Modules on their way to object code: in processes of their own while the caller goes on.
+"""A queue of LLVM modules, compiled to object code by worker processes while the caller emits more.
 
     with ObjectQueue(target) as queue:
-        queue.add("softmax", text)           # at once after it was emitted
+        queue.add("softmax", text)           # as soon as it is emitted
         ...
-        objects = queue.finish()             # this process helps with what is left
+        objects = queue.finish()             # this process compiles what is left
 
 LLVM takes about as long as everything before it, and holds a lock, so that threads would not help.
-A worker process is started only when enough text has come together to be worth it and there is a
-core for it. Whatever a worker fails at, this process does: a worker that cannot be started, dies or
-refuses a module costs time, never the result. The same text gives the same object everywhere, so
-results do not depend on who compiled what.
+A worker process is started only where enough text is queued to pay for its start, and a core is
+free. This process compiles what a worker fails at: a worker that cannot be started, dies or refuses
+a module costs time, never the result. The same text gives the same object in every process.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _PACKAGES = Path(__file__).resolve().parents[3]
 
 
 class Module(NamedTuple):
-    """A module that waits for its turn."""
+    """A module in the queue."""
 
     name: str
     text: str
@@ -76,7 +75,7 @@ class ObjectQueue:
             worker.stop()
 
     def add(self, name: str, text: str, optimized: bool = True) -> None:
-        """One more module."""
+        """Add a module."""
         self._names.append(name)
         with self._changed:
             self._waiting.append(Module(name, text, optimized))

@@ -1,10 +1,10 @@
-"""The rows of a tiled loop are dealt out to tiles of the height that they need.
+"""Edge tiles: the rows of a tiled loop are distributed over tiles of as many rows as they need.
 
-A tile of H rows that is computed over a number of rows not known before has a last tile with fewer.
-Computing all H of it costs as much as a full one: with 2 rows in all, three quarters of the work of
-an 8-row tile are for nothing. The rows' loops are marked by the schedule with the least height that
-is worth a copy of the code. From 1 on there is one for every height, and rows are dealt out evenly,
-7 of them as 4 and 3 rather than 6 and 1, since low tiles do not keep the arithmetic units busy:
+Where the number of rows is not a multiple of the H rows of a tile, the last tile has fewer. To
+compute all H of them costs as much as a full tile: of 2 rows in all, an 8-row tile wastes three
+quarters of its work. The schedule annotates the loops over rows with the fewest rows that are worth
+a copy of the code. If that is 1, there is a copy for every number of rows, and rows are distributed
+evenly, 7 of them as 4 and 3 rather than 6 and 1, since low tiles do not fill the FMA pipelines:
 
     for t in parallel((N + 5) // 6) {            for t in parallel((N + 5) // 6) {
       for i in unroll(6) {edge_rows=1} {           E = rows of a tile, (N + 5) // 6 of which are N
@@ -12,16 +12,17 @@ is worth a copy of the code. From 1 on there is one for every height, and rows a
       }                                            else { ... else { 6 rows: A(t * E + i) } }
     }                                            }
 
-Where the least height is that of a whole tile, all tiles are whole: the last one starts as far back
-as it must, and stores only what is its own. Fewer rows than that are computed one by one.
+Where the fewest rows are those of a full tile, all tiles are full: the last one is shifted back to
+end with the last row, and stores only rows that no other tile stores. Fewer rows than a tile are
+computed one by one.
 
     E = min(t * 6, N - 6)
     if N < 6 { for r in serial(N) { A(r) } }
     else { for i in unroll(6) { if t * 6 <= E + i { A(E + i) } } }
 
-Otherwise heights double from the least one on, and rows stay where they are. They also stay where
-an outer loop has a part of them: a tile that is moved could leave that part. What a row holds is
-computed in the same order whichever tile it is in, so results do not depend on the tile.
+Otherwise heights double from the least one on, and tiles start where they did. They also do where
+an outer loop splits the rows: a shifted tile could leave its part. A row is computed in the same
+order in every tile, so results do not depend on the tile.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ class _Rows:
         return [*(n for n in doubled if n < self.height), self.height]
 
     @property
-    def dealt_heights(self) -> list[int]:
-        """The heights of tiles where rows are dealt out evenly."""
+    def even_heights(self) -> list[int]:
+        """The heights of tiles where rows are distributed evenly."""
         count, even = as_int(self.count), as_int(self.even)
         if count is None or even is None:
             return list(range(1, self.height + 1))
@@ -163,14 +164,14 @@ def _inside(body: Stmt, rows: _Rows, local: frozenset[str]) -> Stmt:
     if movable and rows.least == 1:
         even = _start_at(rows.number * rows.even, unguarded(body, rows.left, marked), rows, local)
         left = simplify(minimum(rows.even, rows.count - rows.number * rows.even))
-        return If(const(0) < left, _by_height(even, rows, left, rows.dealt_heights))
+        return If(const(0) < left, _by_height(even, rows, left, rows.even_heights))
     if movable:
         return _laid_back(body, rows, marked, local)
     return _by_height(body, rows, rows.left, rows.heights)
 
 
 def _by_height(body: Stmt, rows: _Rows, left: Expr, heights: list[int]) -> Stmt:
-    """A copy of the tile for each height, the lowest that has room for all rows is taken."""
+    """A copy of the tile for each height; the lowest that holds all rows runs."""
     *lower, full = heights
     result = _of_height(body, rows.height, full)
     for height in reversed(lower):

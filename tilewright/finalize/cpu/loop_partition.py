@@ -1,5 +1,5 @@
-"""A loop whose guard holds for all but its last iterations is cut in two, so that the main part
-runs without the guard; so is one whose loads are masked in its first iterations.
+"""Loop partitioning: a loop whose guard holds for all but its last iterations is split in two, so
+that the main part has no guard; likewise one whose loads are masked in its first iterations.
 
     for i.0 in serial((N + 3) // 4) {               for i.0 in serial(N // 4) {
       for i.1 in vectorize(4) {                       for i.1 in vectorize(4) { A }

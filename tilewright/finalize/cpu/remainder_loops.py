@@ -1,7 +1,7 @@
-"""What whole tiles leave of a loop whose length is not known: loops over just that.
+"""Remainder loops: what full tiles leave of a loop of symbolic length, as loops of exact extent.
 
-A copy of the tile under masks costs as much for one element as for all but one, and where vectors
-have no masks many times that. The schedule marks the loops whose rests are worth code of their own.
+A masked copy of the tile costs as much for one element as for all but one, and many times that on
+targets without masked vectors. The schedule annotates the loops whose remainders are worth it.
 
     for o in serial((N + 15) // 16) {             for o in serial(N // 16) { ... }
       for v in unroll(4) {partition=2} {                for o in serial((N + 15) // 16 - N // 16) {

@@ -1,8 +1,8 @@
-"""The tiles of a line whose length is not known: the last lies as far back as makes it whole.
+"""Shift inwards: the last tile of a line of symbolic length is shifted back to be full.
 
-Some rows are then computed twice, and stored once. Nothing is tested in the other tiles, and what
-the last one reads beside the line is known before, as its end is the line's. The schedule marks the
-loops over rows; a line that is shorter than a tile is computed row by row.
+Some rows are then computed twice, and stored once. The other tiles have no guards, and the padding
+that the last one reads is known, since it ends with the line. The schedule annotates the loops over
+rows; a line that is shorter than a tile is computed row by row.
 
     for t in serial((W + 6) // 7) {            if W < 7 { for r in serial(W) { A(r) } }
       for i in unroll(7) {shift_inwards=1} {            else {
@@ -96,7 +96,7 @@ def _only_rows_move(line: _Line) -> bool:
 
 
 def _own(tile: Stmt) -> list[Buffer]:
-    """The buffers of a tile, which all tiles share."""
+    """The buffers of a tile, which all tiles reuse."""
     return [s.buffer for _, s in statements(tile) if isinstance(s, Alloc)]
 
 

@@ -1,7 +1,7 @@
 """What the expansions are written with: float formats, rounded literals, bit views, polynomials.
 
 Every function here builds nodes that become one instruction each. Literals are rounded to the dtype
-they are used in, so that an expansion means the same whoever evaluates it.
+they are used in, so that every evaluator of an expansion gets the same result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading an object file: the sections, symbols and relocations of a 64-bit ELF file.
 
-Only what LLVM writes for this package's code is known: plain sections, symbols in them or in other
-files, relocations with addends. Anything else is refused, never skipped.
+It supports what LLVM emits for this package: PROGBITS and NOBITS sections, defined and undefined
+symbols, RELA relocations. Anything else is refused, never skipped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KNOWN_SYMBOLS = frozenset({0, 1, 2, 3, 4})  # no type, object, function, sectio
 
 
 class ElfSection(NamedTuple):
-    """Bytes that go into memory; `data` is None for `size` zeros."""
+    """An allocated section; `data` is None for `size` zeros (NOBITS)."""
 
     number: int
     name: str
@@ -42,7 +42,7 @@ class ElfSection(NamedTuple):
 
 
 class Symbol(NamedTuple):
-    """A name; `section` is None where another file defines it."""
+    """A symbol; `section` is None where it is undefined or absolute."""
 
     name: str
     section: int | None
@@ -52,7 +52,7 @@ class Symbol(NamedTuple):
 
 
 class Relocation(NamedTuple):
-    """The place `offset` of a section refers to `symbol` (a number) in the manner `kind`."""
+    """A reference at `offset` of a section to `symbol`, by index, of the type `kind`."""
 
     section: int
     offset: int
@@ -63,7 +63,7 @@ class Relocation(NamedTuple):
 
 @dataclass
 class ObjectFile:
-    """An object file as read: `machine` is ELF's number for the processor."""
+    """A parsed object file; `machine` is the ELF machine number."""
 
     machine: int
     sections: dict[int, ElfSection] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class _Reader:
 
     def _section(self, index: int, header: tuple[int, ...]) -> None:
         name = _text(self.names, header[0])
-        # unwinding tables are for exceptions and debuggers, which this code has not
+        # unwind tables serve exceptions and debuggers, which kernels do not use
         if not header[2] & _ALLOC or name == ".eh_frame":
             return
         odd = header[2] & _TLS or header[1] not in (_PROGBITS, _NOBITS)

@@ -1,11 +1,10 @@
-"""Object files in, machine code in this process's memory out: a small linker.
+"""A linker: object files in, machine code in the memory of this process out.
 
     code = link({"model": data, ...})      code.address("tw_call")      code.close()
 
-Code and constants lie in pages that may be executed and not written, variables behind them. What
-the objects do not define comes from the process itself: libc, libm. A model's code is so small, and
-the relocations of position-independent code are so few, that this needs no part of LLVM, which
-would take tens of megabytes.
+Code and constants are in executable, read-only pages, followed by writable data. Undefined symbols
+are resolved in the process: libc, libm. Position-independent code has so few kinds of relocations
+that LLVM's linker, of tens of megabytes, is not needed.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ class LinkedCode:
         self._symbols = symbols
 
     def address(self, name: str) -> int:
-        """Where the symbol `name` lies."""
+        """The address of the symbol `name`."""
         if name not in self._symbols:
             raise refusal("the model", f"has no function {name}")
         return self._symbols[name]
 
     def close(self) -> None:
-        """Give the memory back. The code may not be running."""
+        """Unmap the memory. The code must not be running."""
         if self._size:
             _libc().munmap(self._base, self._size)
             self._size = 0
@@ -61,7 +60,7 @@ def link(objects: Mapping[str, bytes]) -> LinkedCode:
 
 
 class _Linker:
-    """Places are offsets in the image until `relocate` is told where it will lie."""
+    """Builds the image; symbols have offsets in it until `relocate` gets its address."""
 
     def __init__(self, objects: Mapping[str, ObjectFile]) -> None:
         self.objects = objects
@@ -81,7 +80,7 @@ class _Linker:
         self.machine = machine
 
     def lay_out(self) -> None:
-        """Give every section a place, code and constants first; find the global symbols."""
+        """Lay out the sections, code and constants first, and define the global symbols."""
         self._place_sections(writable=False)
         self._find_globals()
         self._reserve_references()
@@ -96,7 +95,7 @@ class _Linker:
         return len(self.image)
 
     def relocate(self, base: int) -> None:
-        """Make the image refer to places as they are when it lies at `base`."""
+        """Apply the relocations for an image at the address `base`."""
         for name, at in self.slots.items():
             self._put_address(at, self._target(name, base))
         for name, at in self.stubs.items():
@@ -130,7 +129,7 @@ class _Linker:
         self.globals = weak | self.globals
 
     def _reserve_references(self) -> None:
-        """Room for the slots and stubs that relocations need."""
+        """Reserve the GOT slots and PLT stubs that relocations need."""
         defined = {s.name for o in self.objects.values() for s in o.symbols if s.section}
         for name, read in self.objects.items():
             for relocation in read.relocations:
@@ -153,7 +152,7 @@ class _Linker:
         return kind
 
     def _key(self, name: str, symbol: Symbol) -> str:
-        """The name of a symbol among all files."""
+        """The unique name of a symbol over all files."""
         return f"{name}\0{symbol.section}+{symbol.value}" if symbol.is_local else symbol.name
 
     def _place(self, name: str, symbol: Symbol, base: int) -> int:
@@ -220,7 +219,7 @@ def _libraries() -> Iterable[ctypes.CDLL]:
         try:
             found.append(ctypes.CDLL(name))
         except OSError:
-            continue  # whoever needs something of it is told
+            continue  # a symbol that is missing is reported
     return found
 
 
@@ -233,7 +232,7 @@ def _allocate(size: int) -> int:
 
 
 def _fill(base: int, image: bytearray, code_size: int) -> None:
-    """Write the image. Pages that become executable only now need no flushing: Linux does it."""
+    """Write the image. Linux flushes instruction caches when pages become executable."""
     ctypes.memmove(base, bytes(image), len(image))
     if _libc().mprotect(base, code_size, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
         reason = os.strerror(ctypes.get_errno())

@@ -1,8 +1,8 @@
-"""How machine code refers to places: for each kind of relocation, how an address is written.
+"""Relocations: for each type, how the address of a symbol is written into code.
 
-The kinds are those LLVM writes for position-independent code of the small model; the numbers are
-those of the processors' ELF supplements. `S` there is the address referred to, `P` the place that
-refers, `A` is added.
+The types are those that LLVM emits for position-independent code of the small code model; their
+numbers are those of the ELF supplements of x86-64 and AArch64. `S` there is the address of the
+symbol, `P` that of the relocated field, `A` the addend.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 _U32, _I32, _I64 = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<q")
 
 Patch = Callable[[bytearray, int, int, int], None]
-"""`patch(code, offset, place, target)` makes the bytes at `offset`, which will lie at the address
-`place`, refer to `target` (S + A). `OverflowError` where that is too far away."""
+"""`patch(code, offset, place, target)` writes a reference to `target` (S + A) at `offset`, whose
+address will be `place` (P). `OverflowError` where the distance does not fit."""
 
 
 @dataclass(frozen=True)
 class RelocationKind:
-    """One kind of relocation.
+    """One type of relocation.
 
-    `via` says what it refers to: the symbol itself (""), a `stub` that jumps there if the symbol is
-    far away, or the `slot` that holds its address.
+    `via` says what it refers to: the symbol itself (""), a PLT `stub` that jumps there if the
+    symbol is undefined, or the GOT `slot` that holds its address.
     """
 
     patch: Patch
@@ -32,7 +32,7 @@ class RelocationKind:
 
 @dataclass(frozen=True)
 class Machine:
-    """A processor: its relocations by number, and a stub, which the address of its goal follows."""
+    """An architecture: its relocations by number, and a PLT stub, which its target follows."""
 
     name: str
     kinds: dict[int, RelocationKind]
@@ -113,4 +113,4 @@ MACHINES = {
         bytes.fromhex("50000058 00021fd6"),  # ldr x16, [pc + 8]; br x16
     ),
 }
-"""The processors by ELF's number for them."""
+"""The architectures by their ELF machine number."""

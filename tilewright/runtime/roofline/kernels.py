@@ -1,6 +1,6 @@
 """Small kernels that do one thing as fast as the machine can: LLVM text, compiled for the host.
 
-multiply_add   independent sums that stay in registers: the arithmetic roof, one kernel a type
+multiply_add   independent accumulators in registers: the arithmetic roof, one kernel a type
 fma_chain      one sum that stays in a register: the latency of an FMA
 cycles         dependent integer operations of one cycle each: the core's clock
 read           sums an array over and over: the roof of whatever cache the array fits into
@@ -18,7 +18,7 @@ import llvmlite.binding as llvm
 from tilewright.runtime.cpu.host_features import host_features
 
 CHAINS = 12
-"""Independent sums: more than latency times units, fewer than any machine has registers."""
+"""Independent accumulators: more than latency times units, fewer than any target's registers."""
 
 CYCLES = 32
 """Operations that one step of `cycles` takes, one after another."""
@@ -85,9 +85,9 @@ def host_instructions() -> dict[str, Instruction]:
 
 
 def multiply_add(one: Instruction, name: str = "", chains: int = CHAINS) -> str:
-    """LLVM text of `multiply_add_<element>(steps, data)`: sums kept in registers.
+    """LLVM text of `multiply_add_<element>(steps, data)`: accumulators in registers.
 
-    The sums start from and go back to memory, each apart, so that none is merged or dropped.
+    Each accumulator is loaded from and stored to memory, so that LLVM merges or drops none.
     """
     ids = range(chains)
     name = name or f"multiply_add_{one.element}"

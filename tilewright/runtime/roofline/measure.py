@@ -1,7 +1,7 @@
 """Measuring the roofs with the kernels of `kernels.py`, the best of many short repeats.
 
 What each core has of its own (arithmetic, its caches) is measured on one and counted for every
-thread; what all share (the last cache, the memory) is measured on all threads at once.
+thread; shared resources (the last-level cache, memory) are measured on all threads at once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def measure_roofline(threads: int) -> Roofline:
 
 
 def _sums(kernels: dict[str, Kernel], one: Instruction) -> float:
-    """Operations a second of sums that stay in registers."""
+    """Operations a second of accumulators in registers."""
     data = np.zeros(CHAINS * 64, np.uint8)
     seconds = best_seconds(kernels[f"multiply_add_{one.element}"], [(SUM_STEPS, data.ctypes.data)])
     return one.operations * CHAINS * SUM_STEPS / seconds

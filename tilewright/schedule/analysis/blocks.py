@@ -1,6 +1,6 @@
-"""What a function looks like before it is scheduled: its blocks, their axes, how they read.
+"""The structure of a function before it is scheduled: its blocks, their axes, their accesses.
 
-Schedules are chosen from these graph alone, never from an operator's or a model's name.
+Schedules are chosen from this structure alone, never from the name of an operator or a model.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def spatial(block: Block) -> tuple[Iter, ...]:
 
 
 def reductions(block: Block) -> tuple[Iter, ...]:
-    """The iterators that are summed (or otherwise combined) over."""
+    """The iterators that are reduced over."""
     return tuple(it for it in block.iters if it.kind == "R")
 
 
@@ -80,12 +80,12 @@ def term_of(block: Block) -> Expr:
 
 
 def accumulator_dtype(block: Block) -> DType:
-    """The type in which sums may be formed: of products that are widened, for a few, their own."""
+    """The type in which a few terms may be accumulated: of widened products, their own type."""
     return _products(block).dtype
 
 
 def allows_narrow_accumulation(block: Block) -> bool:
-    """Whether a few products may be summed in a narrower type than their sums have."""
+    """Whether a few products may be accumulated in a narrower type than the result has."""
     return accumulator_dtype(block) != value_of(block).dtype
 
 
@@ -103,7 +103,7 @@ def is_copy(block: Block) -> bool:
 
 
 def flat_index(load: Load, buffer: Buffer) -> Expr:
-    """How many elements lie before the one that is read."""
+    """The linear index of the element that is read, in row-major order."""
     flat: Expr = const(0)
     for size, index in zip(buffer.shape, load.indices, strict=True):
         flat = flat * size + index
@@ -111,7 +111,7 @@ def flat_index(load: Load, buffer: Buffer) -> Expr:
 
 
 def flat_stride(load: Load, buffer: Buffer, axis: str) -> int | None:
-    """By how many elements the address moves when `axis` grows by one; `None` if not constant."""
+    """The stride along `axis` in elements; `None` if it is not constant."""
     return stride_of(simplify(flat_index(load, buffer)), axis)
 
 
@@ -150,7 +150,7 @@ def least_extent(extent: Expr) -> int:
 
 
 def op_count(block: Block) -> int:
-    """How many steps the block takes; a very large number where sizes are symbolic."""
+    """How many operations the block executes; `UNKNOWN_WORK` where sizes are symbolic."""
     total = max(
         1, sum(isinstance(e, Binary | Select | Cast) for e in subexpressions(value_of(block)))
     )
@@ -163,7 +163,7 @@ def op_count(block: Block) -> int:
 
 
 def reads_of(block: Block) -> tuple[Load, ...]:
-    """The loads of a block other than of what it accumulates into."""
+    """The loads of a block, except of its accumulator."""
     written = {r.buffer for r in block.writes}
     return tuple(load for load in loads(term_of(block)) if load.buffer not in written)
 

@@ -1,4 +1,4 @@
-"""Who writes and who reads which buffer, and in what order."""
+"""Which blocks write and read which buffer, and in what order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks that disappear into who reads them, on any machine."""
+"""Which blocks are inlined into their consumers, on any target."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tilewright.schedule.schedule import Schedule
 
 
 def inline_into_last(sch: Schedule, graph: BlockGraph) -> None:
-    """Every block but the last and the outputs."""
+    """Inline every block but the last and the outputs."""
     for b in graph.blocks[:-1]:
         if b.writes[0].buffer not in graph.outputs:
             sch.inline(b.name)
 
 
 def inline_copies(sch: Schedule, graph: BlockGraph, staged: frozenset[str]) -> None:
-    """Rearrangements, and cheap formulas with one reader, disappear into who reads them."""
+    """Inline copies, and cheap elementwise blocks with one consumer."""
     for b in graph.blocks:
         if reductions(b) or b.writes[0].buffer in graph.outputs or b.name in staged:
             continue

@@ -1,6 +1,6 @@
 """Whether a schedule step keeps every data dependence: exact, by isl, over symbolic sizes.
 
-    check(before, after)    LegalityError naming the two instances whose order was turned round
+    check(before, after)    LegalityError naming the two instances whose order was reversed
 
 An *instance* is a block with values of its iterators; steps move instances in time, they do not
 change what one does. Two instances depend on each other if both touch an element and one writes it.

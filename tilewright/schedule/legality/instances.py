@@ -21,7 +21,7 @@ ZERO = const(0)
 
 @node
 class Access:
-    """A region of a buffer that a block touches; `carried` where a reduction goes on with it."""
+    """A region of a buffer that a block touches; `carried` where a reduction accumulates in it."""
 
     region: Region
     writes: bool

@@ -44,7 +44,7 @@ def narrow_accumulator(func: Func, block: str) -> Func:
 
 
 class _Narrowing:
-    """How accesses to the sums change: what is read is widened, what is added is not."""
+    """How accesses to the accumulator change: what is read is widened, what is added is not."""
 
     def __init__(self, narrow: DType, wide: DType) -> None:
         self.narrow = narrow

@@ -45,7 +45,7 @@ def pad(func: Func, block: str, iterator: str, multiple: int) -> Func:
     known = buffers(func)
     known[buffer] = _grown(func, old, known[buffer], it, size)
     padded = _padded(old, it, size, known)
-    # The loop's binding goes through the block, so the spine down to it changes in one piece.
+    # The block binds the loop, so the whole spine down to it is replaced at once.
     inner = replaced(func, spine, padded)
     at = _spine_of_loop(inner, block, loop)
     assert isinstance(at[-1], For)

@@ -66,7 +66,7 @@ def _check_extents(func: Func, order: list[For]) -> None:
 
 
 def _check_reductions(func: Func, before: list[For], after: list[For]) -> None:
-    """A loop that repeats a reduction starts it anew each time, so its sums must stay inside."""
+    """A loop around a whole reduction restarts it, so the loops of the reduction stay inside."""
     for block in blocks(before[-1].body):
         reduced = bound_loops(block, "R")
         if any(f.name in reduced for f in before) and _order(before, reduced) != _order(

@@ -87,7 +87,7 @@ class CpuCosts:
     """Throughput, latency and bandwidth of one core.
 
     Arithmetic: `fma_units` FMAs a cycle of `fma_latency` cycles each; `gemm_efficiency` is the
-    share of that peak which a GEMM reaches, `gemm_start_steps` the k-steps that starting and
+    fraction of that peak which a GEMM reaches, `gemm_start_steps` the k-steps that starting and
     storing a tile of it take.
 
     Bandwidth: bytes a cycle from L2, from a cache further away (L3), and from memory. A `line_fill`
@@ -138,7 +138,7 @@ BUILTIN = CpuCosts()
 
 
 def read_costs(fields: Mapping[str, Any]) -> CpuCosts:
-    """The costs that `asdict` has turned into data, perhaps by way of JSON."""
+    """The costs from the data of `asdict`, perhaps by way of JSON."""
     nested = {
         "line_fill": tuple((cycles, wait) for cycles, wait in fields["line_fill"]),
         "instruction_cycles": InstructionCycles(**fields["instruction_cycles"]),

@@ -1,7 +1,7 @@
-"""The jobs of the thread pool as LLVM IR text: offering chunks, claiming them, waiting for them.
+"""The jobs of the thread pool as LLVM IR: offering chunks, claiming them, waiting for them.
 
-The types `%tw.pool` and `%tw.slot`, the declarations and the `$names` to fill in are those of
-`threadpool`, which joins these parts to its own.
+The types `%tw.pool` and `%tw.slot`, the declarations and the `$names` of the template are in
+`pool.py`, which concatenates the parts.
 """
 
 from __future__ import annotations

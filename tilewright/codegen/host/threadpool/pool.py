@@ -9,22 +9,22 @@ In: a target triple. Out: the text of a module that defines
 
 and needs libc and pthread only, so that an exported library stands alone.
 
-`tw_parallel` cuts [0, n) into chunks, some for each thread, and returns when all are done. It runs
-everything inline when that is all it can do: one thread, one iteration, or a pool that is already
-working (a nested call, or another thread's). `tw_parallel_work` does so too where the job has so
-few steps that sharing them would take longer.
+`tw_parallel` splits [0, n) into chunks, `CHUNKS` for each thread, and returns when all are done. It
+runs all iterations inline on one thread, for one iteration, and where the pool is busy (a nested
+call, or one from another thread). `tw_parallel_work` also runs inline where the job has fewer
+operations than the parallel grain.
 
-Each thread, the caller being the first, has a slot with an offer: the job's number and how many of
-its chunks are left. A thread claims a chunk by counting an offer down, its own until that is used
-up, then the others'. So a thread mostly works where it worked in the last job, one that is slow or
-does not come at all leaves its chunks to the others, and the caller waits for nothing but chunks
-that somebody has begun. An offer bears the number of its job: who comes late finds another number
-or nothing left, and touches nothing of a job that may be over.
+Scheduling is work stealing over counters. Each thread, the caller being the first, has a slot with
+an offer: the job's number and how many of the slot's chunks are left. A thread claims a chunk by an
+atomic decrement of an offer: its own until that is empty, then the others'. So a thread mostly gets
+the same iterations in each job (cache affinity), a slow or missing worker leaves its chunks to the
+others, and the caller waits only for chunks that were claimed. An offer carries the number of its
+job, so that a late thread fails to claim and does not access a job that may be over.
 
-A worker polls its slot for some tens of microseconds (`tw_set_spin`), then sleeps on it.
+A worker polls its slot for `SPIN` microseconds (`tw_set_spin`), then sleeps on a futex.
 
-The state lives in pages that the kernel zeroes in a forked child (MADV_WIPEONFORK), where the
-workers do not exist: the child finds a pool not yet started and starts its own.
+The state is in pages that the kernel zeroes in a forked child (MADV_WIPEONFORK): the child has no
+workers, finds a pool that is not started, and starts its own.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK
 
 MAX_THREADS = 256
 CHUNKS = 4
-"""The chunks that each thread gets, where there are iterations enough."""
+"""Chunks for each thread, where there are enough iterations."""
 
 SPIN = 50
-"""The microseconds that a worker polls before it sleeps, unless told otherwise."""
+"""The default of `tw_set_spin`: microseconds that a worker polls before it sleeps."""
 
 
 @dataclass(frozen=True)
 class _Arch:
-    """What differs between processors: the polling hint and the futex's number."""
+    """What differs between architectures: the spin hint and the number of the futex system call."""
 
     futex: int
     pause: str

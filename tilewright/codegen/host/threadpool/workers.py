@@ -1,7 +1,7 @@
-"""The workers of the thread pool as LLVM IR text: a worker's life, its start and its end.
+"""The workers of the thread pool as LLVM IR: their main loop, start and end.
 
-The types `%tw.pool` and `%tw.slot`, the declarations and the `$names` to fill in are those of
-`threadpool`, which joins these parts to its own.
+The types `%tw.pool` and `%tw.slot`, the declarations and the `$names` of the template are in
+`pool.py`, which concatenates the parts.
 """
 
 from __future__ import annotations

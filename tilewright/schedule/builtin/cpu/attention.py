@@ -1,13 +1,13 @@
-"""Attention: nests that share blocks of rows, each block a task of its own.
+"""Attention: both GEMMs and the softmax of a block of rows in one parallel task.
 
     parallel (batch, block of rows)
       for keys
-        x = scores in register tiles, masked as they leave the registers
-        row by row: peak, exponentials, sum
+        x = scores in register tiles, masked in the epilogue
+        row by row: maximum, exponentials, sum
         o = weighted values in register tiles
 
-Everything between two products stays in a buffer of the thread's own that fits the caches. Copies
-of the operands that products read along columns are laid out in panels of one tile's columns.
+Everything between the two GEMMs stays in a buffer of the thread that fits the caches. Operands B of
+the GEMMs are copied into panels of one tile's columns.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ from tilewright.schedule.intrin.cpu.amx import COLUMNS, DEPTH
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
-# Batches for each core that even out what threads get.
+# Batches for each core that balance the load of threads.
 BATCHES_PER_CORE = 4
-# Vectors of a row that may be computed at once.
+# Vectors of a row in one iteration.
 WIDTHS = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """How a copy is read: which axis lies in panels of how many columns, and under which loops.
+    """How a copy is laid out: the axis and width of its panels, and the loops that index it.
 
-    In `pairs`, two elements of the other axis are side by side.
+    With `pairs`, two elements of the other axis are adjacent (VNNI).
     """
 
     column: str
@@ -77,7 +77,7 @@ def tasks_loop(func: Func) -> For | None:
 
 
 def schedule_attention(sch: Schedule, tasks: For, target: CpuTarget) -> None:
-    """Schedule the nests in the loop `tasks`, and what is copied before it."""
+    """Schedule the nests in the loop `tasks`, and the copies before it."""
     inside = list(blocks(tasks))
     names = {b.name for b in inside}
     before = [b for b in block_graph(sch.func).blocks if b.name not in names]
@@ -90,9 +90,9 @@ def schedule_attention(sch: Schedule, tasks: For, target: CpuTarget) -> None:
             continue
         if not reductions(block):
             _vectorize(sch, block, shared, target)
-        elif _is_product(block):
+        elif _is_gemm(block):
             after = _epilogue(inside[number + 1 :], block)
-            panels.update(_schedule_product(sch, block, after, shared, target))
+            panels.update(_schedule_gemm(sch, block, after, shared, target))
             done.update(() if after is None else (after.name,))
         else:
             _reduce_rows(sch, block, target)
@@ -114,7 +114,7 @@ def schedule_attention(sch: Schedule, tasks: For, target: CpuTarget) -> None:
 
 
 def _above_copies(batches: list[For], copied: list[_Panel]) -> list[For]:
-    """The loops above all copies, which stand in the last loop that they depend on."""
+    """The loops above all copies, each of which is in the last loop that it depends on."""
     depths = [
         max((n for n, loop in enumerate(batches) if loop.name in panel.loops), default=0)
         for panel in copied
@@ -123,44 +123,44 @@ def _above_copies(batches: list[For], copied: list[_Panel]) -> list[For]:
 
 
 def _enough(batches: list[For], target: CpuTarget) -> bool:
-    """Whether batches alone keep all cores busy; each is then copied where it is used."""
+    """Whether batches alone keep all cores busy; each is then copied inside its iteration."""
     count = prod(as_int(loop.extent) or 1 for loop in batches)
     return bool(batches) and (count % target.cores == 0 or count >= BATCHES_PER_CORE * target.cores)
 
 
 def _own_loops(block: Block) -> set[str]:
-    """The loops that number a block's own iterators, beside those that it shares with others."""
+    """The loops of a block's own iterators, without those around several blocks."""
     return {f"{block.name}.{it.name}" for it in block.iters}
 
 
 def _own(it: Iter, shared: set[str]) -> str:
-    """The one loop of an iterator that is not shared."""
+    """The one loop of an iterator that is not in `shared`."""
     (name,) = free_vars(it.binding) - shared
     return name
 
 
-def _is_product(block: Block) -> bool:
+def _is_gemm(block: Block) -> bool:
     return len({r.buffer for r in reads_of(block)}) > 1
 
 
 def _epilogue(after: list[Block], block: Block) -> Block | None:
-    """The block that takes a product's result over, if only one does."""
+    """The only block that reads a GEMM's result, if there is only one."""
     buffer = block.writes[0].buffer
     readers = [b for b in after if any(r.buffer == buffer for r in b.reads)]
     return readers[0] if len(readers) == 1 else None
 
 
 def _step(sch: Schedule, block: Block, loop: str) -> int:
-    """What the number of iterations of a loop is a multiple of."""
+    """A number that the extent of a loop is a multiple of."""
     found = next(f for f in loops_above(sch.func, block.name) if f.name == loop)
     form = to_affine(found.extent)
     return gcd(form.gcd(), form.constant)
 
 
-def _schedule_product(
+def _schedule_gemm(
     sch: Schedule, block: Block, after: Block | None, shared: set[str], target: CpuTarget
 ) -> dict[str, _Panel]:
-    """One product in register tiles; gives the panels in which it reads an operand."""
+    """One GEMM in register tiles; the panels in which it reads its operand B."""
     if allows_narrow_accumulation(block):
         sch.narrow_accumulator(block.name)
         block = block_graph(sch.func).block(block.name)
@@ -180,7 +180,7 @@ def _schedule_product(
         used = {v for it in spatial(block) if uses(panel, it.name) for v in free_vars(it.binding)}
         found[panel.buffer] = _Panel(column.name, tile.nr, frozenset(used & shared))
     elif flat_stride(panel, graph.buffers[panel.buffer], column.name) != 1:
-        _dot_products(sch, block, target)
+        _schedule_dot(sch, block, target)
         return {} if after is None else _leave(sch, after, shared, target)
     if as_int(simplify(column.extent % tile.nr)) != 0:
         sch.pad(block.name, column.name, tile.nr)
@@ -210,7 +210,7 @@ def _choose(
     panel: Load,
     target: CpuTarget,
 ) -> Microkernel:
-    """A tile whose rows divide the block of rows; so do columns, where they are not padded."""
+    """A tile whose rows divide the block of rows; its columns divide N where that is not padded."""
     bits = value_of(block).dtype.bits
     lanes = target.lanes(bits)
     last = reductions(block)[-1]
@@ -233,13 +233,13 @@ def _choose(
     height = max(n for n in range(1, tile.mr + 1) if steps[0] % n == 0)
     columns = tile.nr
     if not all(i is Var(column.name) for i in panel.indices if column.name in free_vars(i)):
-        lanes = gcd(lanes, steps[1])  # blocks of keys may be narrower than a vector
+        lanes = gcd(lanes, steps[1])  # a block of keys may be shorter than a vector
         columns = max(n for n in range(lanes, columns + 1, lanes) if steps[1] % n == 0)
     return Microkernel(height, columns, lanes, by_lane)
 
 
 def _lay_out(sch: Schedule, panel: Load, block: Block, column: Iter, tile: Microkernel) -> None:
-    """Blocks of columns outermost after the batches, then the reduction, then the columns."""
+    """Lay B out as batch, panel, K, column of the panel."""
     dims = range(len(panel.indices))
     moving = next(d for d in dims if column.name in free_vars(panel.indices[d]))
     summed = {it.name for it in reductions(block)}
@@ -270,13 +270,13 @@ def _tile(
     sch.set_scope(block.writes[0].buffer, "register")
 
 
-def _dot_products(sch: Schedule, block: Block, target: CpuTarget) -> None:
-    """Products along the sum: both operands are read front to back."""
+def _schedule_dot(sch: Schedule, block: Block, target: CpuTarget) -> None:
+    """A GEMM by dot products along K: both operands are read sequentially."""
     _reduce_rows(sch, block, target)
 
 
 def _reduce_rows(sch: Schedule, block: Block, target: CpuTarget) -> None:
-    """One partial result a lane, then the lanes, row by row."""
+    """A reduction along rows: one partial result for each lane, then over the lanes."""
     lanes = target.lanes(value_of(block).dtype.bits)
     axis = reductions(block)[-1]
     extent = _step(sch, block, loop_of(axis))
@@ -297,7 +297,7 @@ def _reduce_rows(sch: Schedule, block: Block, target: CpuTarget) -> None:
 
 
 def _vectorize(sch: Schedule, block: Block, shared: set[str], target: CpuTarget) -> None:
-    """A formula: the last of its own axes in vectors."""
+    """An elementwise block: the last of its own axes vectorized."""
     own = [it for it in spatial(block) if free_vars(it.binding) - shared]
     last = _own(own[-1], shared)
     lanes = target.lanes(value_of(block).dtype.bits)
@@ -308,14 +308,14 @@ def _vectorize(sch: Schedule, block: Block, shared: set[str], target: CpuTarget)
 
 
 def _vectors(sch: Schedule, block: Block, count: int) -> int:
-    """How many vectors of a row of `count` a block takes at once; none is left over."""
+    """How many vectors of a row of `count` an iteration has; there is no remainder."""
     return sch.choose(
         f"{block.name}.width", gcd(UNROLL, count), lambda: [n for n in WIDTHS if count % n == 0]
     )
 
 
 def _copy_at(sch: Schedule, block: Block, batches: list[For], panel: _Panel) -> None:
-    """Copy an operand's part for one batch just before it is used."""
+    """Copy an operand inside the loop over batches."""
     last = [loop.name for loop in batches if loop.name in panel.loops][-1:]
     made = sch.compute_at(block.name, *(last or [batches[0].name]))
     _into_panels(sch, block, dict(zip((it.name for it in block.iters), made, strict=True)), panel)
@@ -329,9 +329,9 @@ def _copy_all(sch: Schedule, block: Block, panel: _Panel) -> None:
 
 
 def _into_panels(sch: Schedule, block: Block, axes: dict[str, str], panel: _Panel) -> list[str]:
-    """The columns of a panel innermost; gives the loops over batches and panels.
+    """A copy with the columns of a panel innermost; the loops over batches and panels.
 
-    In pairs, vectors are what is read side by side: columns, or every second step of the sum.
+    With pairs, it is vectorized along what is contiguous: columns, or every second element of K.
     """
     outer, inner = sch.split(axes.pop(panel.column), [None, panel.columns])
     *batches, rest = axes.values()

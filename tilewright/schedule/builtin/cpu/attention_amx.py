@@ -1,12 +1,12 @@
-"""Products of bf16 inside a loop of tasks, on a matrix unit: both operands are computed.
+"""The bf16 GEMMs of attention on AMX: both operands are computed.
 
     for panel of columns
-      sums = 0                                            tile registers
-      for k in steps of 32: sums += A[rows, k] * B[k, columns]
-      near = sums                                         what the next nest reads
+      C = 0                                               tile registers
+      for k in steps of 32: C += A[rows, k] * B[k, columns]
+      scores = C                                          read by the next nest
 
-A task has the rows of one block, and `A` and `B` are buffers of its own: `B` is laid out in panels,
-two elements of K side by side; `A` is read as it is.
+A task computes one block of rows, and `A` and `B` are its own buffers: `B` has the VNNI layout, `A`
+is row-major.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tilewright.target.cpu import CpuTarget
 
 
 def is_amx_gemm(block: Block, after: Block, target: CpuTarget) -> bool:
-    """Whether a product is one of bf16 whose sums are copied out, and the target has a unit."""
+    """Whether a block is a bf16 GEMM whose result is copied out, and the target has AMX."""
     row = INTRINSICS[amx_names(2 * ROWS)[1]]
     if not row.available(target.architecture, target.features) or not is_copy(after):
         return False
@@ -36,7 +36,7 @@ def is_amx_gemm(block: Block, after: Block, target: CpuTarget) -> bool:
 
 
 def schedule_amx_gemm(sch: Schedule, block: Block, after: Block, shared: set[str]) -> Load:
-    """Schedule a product and the copy of its sums; gives the operand that is to be in panels."""
+    """Schedule a GEMM and the copy of its result; the operand B, which is laid out in panels."""
     column, depth = spatial(block)[-1], reductions(block)[0]
     row = next(it for it in spatial(block)[:-1] if free_vars(it.binding) - shared)
     (row_loop,) = free_vars(row.binding) - shared

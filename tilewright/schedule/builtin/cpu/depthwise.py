@@ -1,16 +1,16 @@
-"""Windows that stay within a channel: depthwise convolutions and pooling.
+"""Stencils of single channels: depthwise convolution and pooling.
 
-    parallel (image, strip of columns, line, panel of columns)
+    parallel (image, block of channels, line, panel of columns)
       for tiles of the line
         C = 0                                          registers
         for window rows: C[pixels, columns] += x[pixels + taps, columns] * w[taps, columns]
         out[pixels, columns] = epilogue(C)
 
-Every multiply-add needs an element of its own, so loads are what counts: the taps along the last
-axis of the window are written out, and pixels side by side share what they load. With the channels
-innermost, padding is a condition on whole vectors: the loops over tiles and over window rows are
-cut where it begins and ends, so that nothing is tested, and nothing copied, in between. With the
-pixels innermost it is one on single lanes: a padded copy is made, of one channel at a time.
+Every FMA has an input element of its own, so loads are the bottleneck. The taps along the last axis
+of the window are unrolled, and neighbouring pixels reuse loaded vectors. With channels innermost,
+padding is a condition on whole vectors: the loops over tiles and window rows are partitioned where
+it begins and ends, so that the middle has no guards and needs no copy. With pixels innermost it is
+a condition on lanes: a padded copy is made, one channel at a time.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.cpu import TYPICAL_LINES
 from tilewright.target.cpu import LINE_BYTES, CpuTarget
 
-# Taps that may be written out one by one.
-MOST_TAPS = 8
-MOST_ROWS = 8
-MOST_VECTORS = 8
+# Taps that may be unrolled.
+MAX_TAPS = 8
+MAX_ROWS = 8
+MAX_VECTORS = 8
 
 
 @dataclass(frozen=True)
 class StencilAxes:
-    """The axes of windows: vectors along `column`, tiles along `row`.
+    """The axes of a stencil: vectors along `column`, tiles along `row`.
 
-    `line` is the length of a line, 0 where that is not known.
-    `data` is what the windows slide over; `padding` the block that pads it, if one does.
+    `line` is the length of an image line, 0 where it is symbolic. `data` is what the window moves
+    over; `padding` the block that pads it, if one does.
     """
 
     column: Iter
@@ -75,37 +75,37 @@ class StencilAxes:
 
 
 def match_stencil(block: Block, graph: BlockGraph, constants: frozenset[str]) -> StencilAxes | None:
-    """The roles of a reduction's axes, `None` if it is not over windows of single channels."""
+    """The axes of a reduction over windows of single channels, `None` if it is none."""
     axes = spatial(block)
     if not (is_simple(block) and block.init is not None and len(axes) > 1 and reductions(block)):
         return None
     reads = reads_of(block)
-    slid = [r for r in reads if _slides(r, block)]
-    if len(slid) != 1 or not all(r is slid[0] or r.buffer in constants for r in reads):
+    stencils = [r for r in reads if _is_stencil(r, block)]
+    if len(stencils) != 1 or not all(r is stencils[0] or r.buffer in constants for r in reads):
         return None
-    data, column, row = slid[0], axes[-1], axes[-2]
+    data, column, row = stencils[0], axes[-1], axes[-2]
     if not all(uses(data, it.name) for it in axes) or data.mask is not None:
         return None
     stride = flat_stride(data, graph.buffers[data.buffer], column.name)
     last = as_int(reductions(block)[-1].extent)
-    if stride is None or stride < 1 or last is None or last > MOST_TAPS:
+    if stride is None or stride < 1 or last is None or last > MAX_TAPS:
         return None
     before = graph.blocks[: [b.name for b in graph.blocks].index(block.name)]
     if any(b.writes[0].buffer != data.buffer for b in before):
         return None
     line = _period(data, row) or as_int(row.extent) or 0
-    roles = StencilAxes(column, row, line, axes[:-2], data, before[0] if before else None)
-    return roles if line or not _along_lanes(roles, block) else None
+    found = StencilAxes(column, row, line, axes[:-2], data, before[0] if before else None)
+    return found if line or not _along_lanes(found, block) else None
 
 
-def _slides(load: Load, block: Block) -> bool:
-    """Whether an index of the load moves with both a window and a tap of it."""
+def _is_stencil(load: Load, block: Block) -> bool:
+    """Whether an index of the load depends on an output axis and on a tap."""
     windows, taps = set(axis_names(spatial(block))), set(axis_names(reductions(block)))
     return any(free_vars(i) & windows and free_vars(i) & taps for i in load.indices)
 
 
 def _period(load: Load, row: Iter) -> int:
-    """The length of a line, where lines follow each other along one axis; 0 if they do not."""
+    """The length of a line, where lines are fused into one axis; 0 if they are not."""
     found = {
         as_int(e.b) or 0
         for index in load.indices
@@ -115,128 +115,126 @@ def _period(load: Load, row: Iter) -> int:
     return found.pop() if len(found) == 1 else 0
 
 
-def _along_lanes(roles: StencilAxes, block: Block) -> bool:
-    """Whether windows move along the lanes: then so does the condition for padding."""
+def _along_lanes(axes: StencilAxes, block: Block) -> bool:
+    """Whether windows move along the lanes: padding is then a condition on lanes."""
     taps = set(axis_names(reductions(block)))
-    return any(
-        roles.column.name in free_vars(i) and free_vars(i) & taps for i in roles.data.indices
-    )
+    return any(axes.column.name in free_vars(i) and free_vars(i) & taps for i in axes.data.indices)
 
 
 def schedule_depthwise(
     sch: Schedule,
     block: Block,
-    roles: StencilAxes,
+    axes: StencilAxes,
     epilogue: Block,
     constants: frozenset[str],
     target: CpuTarget,
 ) -> None:
-    """Schedule a reduction over windows and the block that writes its result out."""
-    along = _along_lanes(roles, block)
-    tile = _choose(sch, block, roles, along, target)
-    _pack_weights(sch, block, roles, constants)
-    if roles.padding is not None:
-        _place_padding(sch, block, roles, roles.padding, tile, target)
-    images, lines, at, row = _split_line(sch, block, roles, tile)
-    *strips, panel, vector, lane = sch.split(
-        loop_of(roles.column), _column_parts(sch, block, roles, along, tile, target)
+    """Schedule a stencil and its epilogue."""
+    along = _along_lanes(axes, block)
+    tile = _choose(sch, block, axes, along, target)
+    _pack_weights(sch, block, axes, constants)
+    if axes.padding is not None:
+        _place_padding(sch, block, axes, axes.padding, tile, target)
+    images, lines, at, row = _split_line(sch, block, axes, tile)
+    *channel_blocks, panel, vector, lane = sch.split(
+        loop_of(axes.column), _column_parts(sch, block, axes, along, tile, target)
     )
     *sums, last = (loop_of(it) for it in reductions(block))
-    outer = [*images, *strips, *lines, panel]
-    # With the taps innermost, few of the pixels that are shared have to be kept in registers.
+    outer = [*images, *channel_blocks, *lines, panel]
+    # With the taps innermost, few of the reused pixels are live at once.
     inner = [last, row, vector] if along else [vector, row, last]
     sch.reorder(*outer, at, *sums, *inner, lane)
     *_, written = fuse_epilogue(sch, epilogue.name, at, tile.lanes)
-    for loop in () if roles.line else (row, written):
+    for loop in () if axes.line else (row, written):
         sch.annotate(loop, SHIFT_INWARDS.key, 1)
     unroll_and_vectorize(sch, last, row, vector, lane)
     for loop in (at, *sums):
         sch.annotate(loop, PARTITION.key, 1)
     sch.decompose_reduction(block.name, (sums or [last])[0])
     sch.set_scope(block.writes[0].buffer, "register")
-    _share(sch, block, roles, tile, outer, target)
+    _parallelize(sch, block, axes, tile, outer, target)
 
 
 def _split_line(
-    sch: Schedule, block: Block, roles: StencilAxes, tile: Microkernel
+    sch: Schedule, block: Block, axes: StencilAxes, tile: Microkernel
 ) -> tuple[list[str], list[str], str, str]:
     """The loops over images and lines, and those over the tiles of a line and over a tile's rows.
 
-    The last tile of a line of unknown length may reach beyond it, and is not stored there.
+    The last tile of a line of symbolic length may exceed it; the excess is not stored.
     """
-    batch = [loop_of(it) for it in roles.batch]
-    if roles.line:
-        parts = [None, roles.line // tile.mr, tile.mr]
-        line, at, row = sch.split(loop_of(roles.row), parts)
+    batch = [loop_of(it) for it in axes.batch]
+    if axes.line:
+        parts = [None, axes.line // tile.mr, tile.mr]
+        line, at, row = sch.split(loop_of(axes.row), parts)
         return batch, [line], at, row
-    sch.pad(block.name, roles.row.name, tile.mr)
-    at, row = sch.split(loop_of(roles.row), [None, tile.mr])
+    sch.pad(block.name, axes.row.name, tile.mr)
+    at, row = sch.split(loop_of(axes.row), [None, tile.mr])
     return batch[:-1], batch[-1:], at, row
 
 
 def _column_parts(
     sch: Schedule,
     block: Block,
-    roles: StencilAxes,
+    axes: StencilAxes,
     along: bool,
     tile: Microkernel,
     target: CpuTarget,
 ) -> list[int | None]:
-    """How the columns are cut: strips, if they are worth it, panels, vectors and lanes."""
+    """How the columns are split: channel blocks, if they pay, panels, vectors and lanes."""
     parts = [None, tile.nr // tile.lanes, tile.lanes]
-    columns = as_int(roles.column.extent)
+    columns = as_int(axes.column.extent)
     if along or columns is None or columns % tile.nr != 0:
         return parts
     panels = columns // tile.nr
-    strip = sch.choose(
+    channel_block = sch.choose(
         f"{block.name}.channel_block",
-        _strip(block, roles, panels, tile, target),
-        lambda: [*divisors(panels)[:-1], panels if not roles.line else 0],
+        _channel_block(block, axes, panels, tile, target),
+        lambda: [*divisors(panels)[:-1], panels if not axes.line else 0],
     )
-    return [None, strip, *parts[1:]] if strip else parts
+    return [None, channel_block, *parts[1:]] if channel_block else parts
 
 
-def _strip(
-    block: Block, roles: StencilAxes, panels: int, tile: Microkernel, target: CpuTarget
+def _channel_block(
+    block: Block, axes: StencilAxes, panels: int, tile: Microkernel, target: CpuTarget
 ) -> int:
-    """How many panels make a strip; 0 where all columns are one.
+    """How many panels make a channel block; 0 where all columns are one.
 
-    The lines of a strip that are under a window stay in the nearest cache. Wider ones would come
-    from the next cache once for each row of the window. What is not even there is read whole, as
-    narrow strips of it are no stream.
+    The lines of a channel block under a window stay in L1; wider ones would be loaded from L2 once
+    for each row of the window. An input that exceeds L2 is read whole, so that the prefetcher can
+    follow.
     """
     lines = prod(typical_extent(it.extent) for it in reductions(block)[:-1])
-    step, size = _row_step(roles), value_of(block).dtype.bytes * tile.nr
-    line = roles.line or TYPICAL_LINES[len(TYPICAL_LINES) // 2]
+    step, size = _row_step(axes), value_of(block).dtype.bytes * tile.nr
+    line = axes.line or TYPICAL_LINES[len(TYPICAL_LINES) // 2]
     most = max(target.l1 // 4 // (lines * line * step * size), -(-LINE_BYTES // size))
-    if not roles.line:
+    if not axes.line:
         return nearest_divisor(panels, most)
-    pixels = prod(typical_extent(it.extent) for it in (*roles.batch, roles.row))
+    pixels = prod(typical_extent(it.extent) for it in (*axes.batch, axes.row))
     if pixels * step * step * panels * size > target.l2:
         return 0
-    strip = largest_divisor(panels, most)
-    return 0 if strip == panels else strip
+    channel_block = largest_divisor(panels, most)
+    return 0 if channel_block == panels else channel_block
 
 
 def _choose(
-    sch: Schedule, block: Block, roles: StencilAxes, along: bool, target: CpuTarget
+    sch: Schedule, block: Block, axes: StencilAxes, along: bool, target: CpuTarget
 ) -> Microkernel:
-    """By default the tile with the fewest loads a multiply-add that keeps the units busy.
+    """By default the tile with the fewest loads for each FMA that fills the FMA pipelines.
 
-    It is in registers with the taps of one window, in whose place pixels come and go.
+    The registers hold its accumulators, the taps of a window row, and the pixels in use.
     """
     lanes = target.lanes(value_of(block).dtype.bits)
-    columns = typical_extent(roles.column.extent)
+    columns = typical_extent(axes.column.extent)
     whole = max(1, -(-columns // lanes) if along else columns // lanes)
     taps = as_int(reductions(block)[-1].extent) or 1
-    step = _row_step(roles)
+    step = _row_step(axes)
     candidates = [
         (rows, vectors)
-        for rows in range(1, MOST_ROWS + 1)
-        for vectors in range(1, MOST_VECTORS + 1)
-        if roles.line % rows == 0 and whole % vectors == 0
+        for rows in range(1, MAX_ROWS + 1)
+        for vectors in range(1, MAX_VECTORS + 1)
+        if axes.line % rows == 0 and whole % vectors == 0
     ]
-    lengths = (roles.line,) if roles.line else TYPICAL_LINES
+    lengths = (axes.line,) if axes.line else TYPICAL_LINES
 
     def loaded(rows: int, vectors: int) -> int:
         shared = rows * taps if along else min(rows * taps, (rows - 1) * step + taps)
@@ -268,16 +266,16 @@ def _fitting(
     cost: Callable[[tuple[int, int]], tuple[int, float, int]],
     place: int,
 ) -> list[int]:
-    """The rows, or vectors, of the tiles of which nothing has to be kept in memory."""
+    """The rows, or vectors, of the tiles that fit the registers."""
     return sorted({c[place] for c in candidates if cost(c)[0] == 0})
 
 
-def _row_step(roles: StencilAxes) -> int:
-    """By how many elements of a line the data moves from one row of a tile to the next."""
-    names: set[Expr] = {Var(roles.row.name)}
-    if roles.line:
-        names.add(Var(roles.row.name) % roles.line)
-    for index in roles.data.indices:
+def _row_step(axes: StencilAxes) -> int:
+    """The stride of the data along a line, from one row of a tile to the next."""
+    names: set[Expr] = {Var(axes.row.name)}
+    if axes.line:
+        names.add(Var(axes.row.name) % axes.line)
+    for index in axes.data.indices:
         for e in subexpressions(index):
             if isinstance(e, Binary) and e.op == "mul" and e.a in names:
                 return as_int(e.b) or 1
@@ -285,15 +283,15 @@ def _row_step(roles: StencilAxes) -> int:
 
 
 def _pack_weights(
-    sch: Schedule, block: Block, roles: StencilAxes, constants: frozenset[str]
+    sch: Schedule, block: Block, axes: StencilAxes, constants: frozenset[str]
 ) -> None:
-    """Lay constants that move along the columns out with the columns innermost."""
+    """Transpose constants that are indexed by the columns such that these are innermost."""
     graph = block_graph(sch.func)
     for load in reads_of(block):
-        moves = uses(load, roles.column.name)
+        moves = uses(load, axes.column.name)
         if load.buffer in constants and moves and all(isinstance(i, Var) for i in load.indices):
-            if flat_stride(load, graph.buffers[load.buffer], roles.column.name) != 1:
-                last = load.indices.index(Var(roles.column.name))
+            if flat_stride(load, graph.buffers[load.buffer], axes.column.name) != 1:
+                last = load.indices.index(Var(axes.column.name))
                 order = [d for d in range(len(load.indices)) if d != last]
                 sch.transform_layout(load.buffer, [(d, 0, 0) for d in (*order, last)])
 
@@ -301,14 +299,14 @@ def _pack_weights(
 def _place_padding(
     sch: Schedule,
     block: Block,
-    roles: StencilAxes,
+    axes: StencilAxes,
     padding: Block,
     tile: Microkernel,
     target: CpuTarget,
 ) -> None:
-    """Read through the padding where whole vectors can; a copy that rearranges stands alone."""
-    if _along_lanes(roles, block):
-        _round_up(sch, block, roles, padding, tile)
+    """Inline the padding where it masks whole vectors; a copy that rearranges is a nest."""
+    if _along_lanes(axes, block):
+        _round_up(sch, block, axes, padding, tile)
     elif _in_line(padding, block_graph(sch.func)) and sch.choose(
         f"{padding.name}.fold_padding", True, lambda: (False, True)
     ):
@@ -323,34 +321,34 @@ def _in_line(padding: Block, graph: BlockGraph) -> bool:
 
 
 def _round_up(
-    sch: Schedule, block: Block, roles: StencilAxes, padding: Block, tile: Microkernel
+    sch: Schedule, block: Block, axes: StencilAxes, padding: Block, tile: Microkernel
 ) -> None:
-    """Let a line, and the padding behind it, be whole vectors."""
-    size = as_int(roles.column.extent)
+    """Pad lines, and the padded copy, to whole vectors."""
+    size = as_int(axes.column.extent)
     if size is None or size % tile.nr == 0:
         return
     extra = -(-size // tile.nr) * tile.nr - size
     line = spatial(padding)[-1]
     stride = flat_stride(
-        roles.data, block_graph(sch.func).buffers[roles.data.buffer], roles.column.name
+        axes.data, block_graph(sch.func).buffers[axes.data.buffer], axes.column.name
     )
     length = as_int(line.extent)
     if length is not None and stride is not None:
         sch.pad(padding.name, line.name, length + extra * stride)
-        sch.pad(block.name, roles.column.name, tile.nr)
+        sch.pad(block.name, axes.column.name, tile.nr)
 
 
-def _share(
+def _parallelize(
     sch: Schedule,
     block: Block,
-    roles: StencilAxes,
+    axes: StencilAxes,
     tile: Microkernel,
     loops: list[str],
     target: CpuTarget,
 ) -> None:
-    """Share the work among threads, and make padded copies where they are used."""
-    padding = roles.padding if _along_lanes(roles, block) else None
-    channels = len(roles.batch) + (_period(roles.data, roles.row) > 0)
+    """Parallelize the loops, and make padded copies inside them."""
+    padding = axes.padding if _along_lanes(axes, block) else None
+    channels = len(axes.batch) + (_period(axes.data, axes.row) > 0)
     if padding is not None and channels:
         copy = sch.compute_at(padding.name, loops[channels - 1])
         vector, inner = sch.split(copy[-1], [None, tile.lanes])
@@ -360,9 +358,9 @@ def _share(
         loops = loops[:channels]
     elif padding is not None:
         schedule_injective(sch, padding, target)
-    elif as_int(simplify(roles.column.extent % tile.nr)) != 0:
-        loops = loops[:-1]  # its last iteration differs
-    elif not roles.line and len(loops) > len(roles.batch) + 1:
-        loops = loops[:-1]  # where a line starts is found once for the panels of a strip
+    elif as_int(simplify(axes.column.extent % tile.nr)) != 0:
+        loops = loops[:-1]  # the last iteration has guards
+    elif not axes.line and len(loops) > len(axes.batch) + 1:
+        loops = loops[:-1]  # the start of a line is computed once for all panels of a block
     if loops and is_parallel(sch, block.name, op_count(block)):
         fuse_parallel(sch, block.name, loops)

@@ -1,7 +1,7 @@
-"""Functions with several results, or stages that share no rows: each nest for itself.
+"""Functions with several results, or blocks without common rows: each nest on its own.
 
-A reduction along its rows keeps one partial result a lane, one along columns a vector of sums; both
-share their rows or columns among threads. What is left runs as it is written.
+A reduction along rows has one partial result for each SIMD lane, one along columns a vector of
+accumulators; rows and columns run in parallel. Other reductions stay as they are.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def schedule_fallback(
 
 
 def _schedule_rows(sch: Schedule, block: Block, target: CpuTarget) -> None:
-    """Each row into lanes of its own."""
+    """A reduction along rows: one partial result for each lane."""
     lanes = target.lanes(value_of(block).dtype.bits)
     axis = reductions(block)[-1]
     vectors = min(UNROLL, typical_extent(axis.extent) // lanes)
@@ -71,7 +71,7 @@ def _is_along_columns(block: Block, graph: BlockGraph, target: CpuTarget) -> boo
 
 
 def _schedule_columns(sch: Schedule, block: Block, target: CpuTarget) -> None:
-    """Sums of some columns in registers, while the rows go by."""
+    """A reduction along columns: the accumulators of a panel stay in registers for all rows."""
     lanes = target.lanes(value_of(block).dtype.bits)
     *outer, column = [loop_of(it) for it in spatial(block)]
     extent = spatial(block)[-1].extent
@@ -90,7 +90,7 @@ def _schedule_columns(sch: Schedule, block: Block, target: CpuTarget) -> None:
 
 
 def _copied_out(sch: Schedule, block: Block, scope: str) -> Block:
-    """Let a reduction keep its result to itself until it is finished; the block that copies it."""
+    """Give a reduction an accumulator buffer; the block that copies it to the result."""
     buffer = block.writes[0].buffer
     sch.cache_write(block.name, scope)
     return block_graph(sch.func).block(f"{buffer}.wb")

@@ -27,13 +27,13 @@ from tilewright.schedule.builtin.cpu.transpose import crossing_axis, schedule_tr
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
-# Iterations of the parallel loop for each core: evens out what threads get.
+# Iterations of the parallel loop for each core, for load balance.
 CHUNKS_PER_CORE = 16
-# Sizes that are not known, of which one at least is more than a few.
+# Symbolic factors of an extent, of which at least one is assumed not to be small.
 SEVERAL = 2
-# Iterations of short axes that may be written out one by one, all together.
+# Iterations of short axes that may be unrolled, in all.
 MAX_CHOICES = 16
-# Vectors in one iteration: independent chains hide the latency of long formulas.
+# Vectors in one iteration: independent chains hide latency.
 UNROLL = 4
 # How many there may be.
 WIDTHS = (1, 2, 3, 4, 6, 8)
@@ -81,14 +81,14 @@ def vectors_together(sch: Schedule, name: str, default: int, extent: Expr, lanes
 
 
 def _shareable(loops: list[str], extent: Expr, width: int) -> list[str]:
-    """The loops that threads may share: not a short one with a rest, fused it is all guards."""
+    """The loops that may run in parallel: a short one with a remainder, fused, is all guards."""
     known = as_int(extent)
     ragged = known is not None and known % width != 0 and known < width * CHUNKS_PER_CORE
     return loops[:-1] if ragged and len(loops) > 1 else loops
 
 
 def _read_along(block: Block, graph: BlockGraph, lanes: int) -> Iter | None:
-    """The axis before a last one too short for a vector, if what is read lies along it."""
+    """The axis before a last one too short for a vector, if all loads have stride 1 along it."""
     axes = spatial(block)
     if len(axes) < 2 or not as_int(axes[-1].extent) or lanes < 2:
         return None
@@ -101,7 +101,7 @@ def _read_along(block: Block, graph: BlockGraph, lanes: int) -> Iter | None:
 def _interleave(
     sch: Schedule, block: Block, along: Iter, lanes: int
 ) -> tuple[list[str], list[int]]:
-    """Read in vectors, written element by element side by side; the loops left to share."""
+    """Load vectors, store interleaved elements; the loops that may run in parallel."""
     *outer, _, last = spatial(block)
     part, lane = sch.split(loop_of(along), [None, lanes])
     sch.reorder(part, loop_of(last), lane)
@@ -112,7 +112,7 @@ def _interleave(
 
 
 def _keeps_width(block: Block) -> bool:
-    """Whether a vector of results comes from vectors no longer than it."""
+    """Whether no operand is wider than the result."""
     value = value_of(block)
     return all(x.dtype.bits <= value.dtype.bits for x in loads(value) if x.dtype.is_float)
 
@@ -120,9 +120,9 @@ def _keeps_width(block: Block) -> bool:
 def _write_out_choices(
     sch: Schedule, block: Block, loops: list[str], extents: list[int], inner: str
 ) -> None:
-    """Short axes that a formula is chosen by are written out innermost: each copy is one formula.
+    """Unroll short axes that conditions depend on, innermost: each copy has one branch of them.
 
-    Takes their loops off the lists, which stay those that are shared among threads.
+    Removes their loops from the lists, which keep those that may run in parallel.
     """
     deciding = {
         name
@@ -146,11 +146,11 @@ def _write_out_choices(
 
 
 def parallelize_evenly(sch: Schedule, name: str, loops: list[str], target: CpuTarget) -> list[str]:
-    """Share the outermost loops of a block among threads, by default as few as give all enough.
+    """Parallelize the outermost loops of a block, by default as few as give all cores work.
 
-    Gives the loops as they are then. A loop that is fused costs a division in each iteration, so
-    the innermost ones stay apart. A size that is not known may be 1, a batch often is; but where
-    several are multiplied, what is left of little work is not worth a division.
+    Returns the loops afterwards. A fused loop costs a division in each iteration, so the innermost
+    ones are not fused. A symbolic extent may be 1, as a batch often is; but a product of several
+    is taken to be large, and a small remaining loop is then not worth a division.
     """
     extents = {loop.name: loop.extent for loop in loops_of(sch.func.body)}
     enough = target.cores * CHUNKS_PER_CORE
@@ -169,5 +169,5 @@ def parallelize_evenly(sch: Schedule, name: str, loops: list[str], target: CpuTa
 
 
 def _unknown_factors(extent: Expr) -> int:
-    """How many sizes that are not known the extent is at least a product of."""
+    """The fewest symbolic factors of a term of the extent."""
     return min((len(factors(atom)) for atom in to_affine(extent).coeffs), default=0)

@@ -1,4 +1,4 @@
-"""What threads share: whether a nest is worth it, and how many of its loops they run through."""
+"""Parallel loops: whether a nest has enough work for threads, and which loops are fused."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Sequence
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.cpu import BUILTIN
 
-# Fewer steps than this are not worth waking another thread for.
+# Nests with fewer operations run on one thread.
 PARALLEL_WORK = BUILTIN.parallel_grain
-# So many times more or fewer steps, and it is clear whether they are.
+# Within this factor of the grain, a search may decide either way.
 DOUBTFUL = 8
-# With so many tasks for each core it does not matter whether they come out even.
+# With so many tasks for each core, load imbalance is negligible.
 MANY = 16
 
 
 def load_imbalance(tasks: int, cores: int) -> float:
-    """How many times as long equal tasks take as they would with all cores busy to the end."""
+    """The time of equal tasks over that with all cores busy to the end."""
     return 1.0 if tasks >= MANY * cores else -(-tasks // cores) * cores / tasks
 
 
 def is_parallel(sch: Schedule, name: str, steps: int, least: int = PARALLEL_WORK) -> bool:
-    """Whether threads share the nest of a block that takes so many steps."""
+    """Whether the nest of a block that executes so many `steps` runs in parallel."""
     doubtful = least // DOUBTFUL <= steps <= least * DOUBTFUL
     worth = steps >= least
     return sch.choose(f"{name}.parallel", worth, lambda: (False, True) if doubtful else (worth,))
 
 
 def fuse_parallel(sch: Schedule, name: str, loops: Sequence[str]) -> None:
-    """Let threads share the outermost of these loops, by default all of them as one."""
+    """Run the outermost of these loops in parallel, by default all of them, fused."""
     count = sch.choose(f"{name}.loops", len(loops), lambda: range(1, len(loops) + 1))
     sch.parallel(sch.fuse(*loops[:count]) if count > 1 else loops[0])

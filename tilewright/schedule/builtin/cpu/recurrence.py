@@ -1,17 +1,17 @@
-"""Recurrences: a loop whose iterations each compute several nests from what the last one left.
+"""Recurrences (RNN, LSTM, GRU): a serial loop over time steps, each of several nests.
 
-The steps run one after another. Within a step every sum is computed in tiles that stay in registers
-until the formulas that follow it have used them:
+Within a step, every GEMM is computed in register tiles, and the gate formulas that follow are its
+epilogue:
 
     for t in serial(T)
-      ...                                         what comes before the first sum
+      ...                                         the nests before the first GEMM
       parallel (column panel, row tile)
         C = 0                                     registers, all gates of some columns and rows
         for k: C[gate, row, columns] += state[row, k] * weights[k, gate, columns]
         state, outputs = formulas(C)
 
-Constant weights are packed at compile time into panels that are read front to back. Where weights
-and state are bf16 and the machine multiplies pairs of them, a step takes two elements of the sum.
+Constant weights are packed at compile time into panels that are read sequentially. Where weights
+and state are bf16 and the target has dot products of pairs, a k-step takes two elements.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from tilewright.target.cpu import CpuTarget
 MAX_ROWS = 4
 # Vectors of columns in a tile.
 WIDTHS = (8, 4, 2, 1)
-# What a tile costs besides its products, in vectors.
+# The overhead of a tile, as so many vectors of columns.
 TILE_COST = 0.25
-# Rows where the batch is not known, which is often 1; more where a tile is as wide with them.
+# Rows of a tile where the batch is symbolic and may be 1; more if the tile stays as wide.
 SYMBOLIC_ROWS = 2
 
 
 @dataclass(frozen=True)
 class _Tile:
-    """The axes of a sum, and how many rows and columns are computed at once."""
+    """The axes of a GEMM, and the rows and columns of its register tile."""
 
     column: Iter
     row: Iter
@@ -77,7 +77,7 @@ class _Loops:
 
 
 def steps_loop(func: Func) -> For | None:
-    """The loop that holds several nests, at least one of them a sum; `None` if there is none."""
+    """The loop that holds several nests, a reduction among them; `None` if there is none."""
     for loop in loops(func.body):
         if isinstance(loop.body, Seq) and any(reductions(b) for b in blocks(loop)):
             return loop
@@ -87,17 +87,17 @@ def steps_loop(func: Func) -> For | None:
 def schedule_recurrence(
     sch: Schedule, steps: For, constants: frozenset[str], target: CpuTarget
 ) -> None:
-    """Schedule every nest in the loop `steps`, which itself stays as it is."""
+    """Schedule every nest in the loop `steps`, which stays serial."""
     found = list(blocks(steps))
     starts = [n for n, b in enumerate(found) if reductions(b)]
     for block in found[: starts[0]]:
         _schedule_formula(sch, block, target)
     for first, end in zip(starts, [*starts[1:], len(found)], strict=True):
-        _schedule_sum(sch, found[first], found[first + 1 : end], constants, target)
+        _schedule_gemm(sch, found[first], found[first + 1 : end], constants, target)
 
 
 def _schedule_formula(sch: Schedule, block: Block, target: CpuTarget) -> None:
-    """One nest before any sum: its last axis in vectors."""
+    """A nest before any GEMM: its last axis vectorized."""
     lanes = target.lanes(value_of(block).dtype.bits)
     last = spatial(block)[-1]
     if typical_extent(last.extent) >= lanes:
@@ -105,10 +105,10 @@ def _schedule_formula(sch: Schedule, block: Block, target: CpuTarget) -> None:
         sch.vectorize(lane)
 
 
-def _schedule_sum(
+def _schedule_gemm(
     sch: Schedule, block: Block, after: list[Block], constants: frozenset[str], target: CpuTarget
 ) -> None:
-    """A sum, and the formulas that use it."""
+    """A GEMM and its epilogue."""
     graph = block_graph(sch.func)
     tile = _tile(sch, block, target)
     instruction = _pair_instruction(block, tile, constants, target)
@@ -121,7 +121,7 @@ def _schedule_sum(
     outer, row = sch.split(loop_of(tile.row), [None, tile.rows])
     if instruction:
         loops = _Loops(panel, outer, row, vector, lane)
-        _sum_pairs(sch, block, after, tile, loops, instruction)
+        _dot_pairs(sch, block, after, tile, loops, instruction)
         _finish(sch, block, panel, outer, target)
         return
     summed = [loop_of(it) for it in reductions(block)]
@@ -145,7 +145,7 @@ def _finish(sch: Schedule, block: Block, panel: str, outer: str, target: CpuTarg
 def _pair_instruction(
     block: Block, tile: _Tile, constants: frozenset[str], target: CpuTarget
 ) -> str | None:
-    """What multiplies pairs of bf16, where both operands are bf16 and weights can be paired."""
+    """The dot product of bf16 pairs, where both operands are bf16 and weights can be packed."""
     reads = reads_of(block)
     packed = all(r.buffer in constants for r in reads if uses(r, tile.column.name))
     whole = as_int(simplify(reductions(block)[-1].extent % 2)) == 0
@@ -153,10 +153,10 @@ def _pair_instruction(
     return pair_instruction(target) if narrow and packed and whole else None
 
 
-def _sum_pairs(
+def _dot_pairs(
     sch: Schedule, block: Block, after: list[Block], tile: _Tile, loops: _Loops, instruction: str
 ) -> None:
-    """A sum in pairs of bf16, and the formulas that use it."""
+    """A GEMM by dot products of bf16 pairs, and its epilogue."""
     pairs, pair = sch.split(loop_of(reductions(block)[0]), [None, 2])
     written = [loop_of(tile.gate), loops.row, loops.vector]
     sch.reorder(loops.panel, loops.outer, pairs, *written, loops.lane, pair)
@@ -171,7 +171,7 @@ def _sum_pairs(
 
 
 def _tile(sch: Schedule, block: Block, target: CpuTarget) -> _Tile:
-    """Rows that share what is loaded of the weights, then as many columns as registers allow."""
+    """Rows, which reuse loaded weights, then as many columns as registers allow."""
     row, gate, column = spatial(block)[-3:]
     lanes = target.lanes(value_of(block).dtype.bits)
     gates = typical_extent(gate.extent)
@@ -205,9 +205,9 @@ def _products(block: Block) -> int:
 def _pack(
     sch: Schedule, block: Block, tile: _Tile, constants: frozenset[str], together: int
 ) -> None:
-    """Constant weights in panels: all that a tile needs for one step of the sum side by side.
+    """Pack constant weights in panels: what a tile reads in one k-step is contiguous.
 
-    A step takes so many elements of the sum `together`, which are innermost.
+    A k-step takes so many elements of K `together`, which are innermost.
     """
     for load in reads_of(block):
         position = {i.name: d for d, i in enumerate(load.indices) if isinstance(i, Var)}
@@ -227,7 +227,7 @@ def _pack(
 def _steps_by_lane(
     sch: Schedule, block: Block, graph: BlockGraph, tile: _Tile, target: CpuTarget
 ) -> list[str]:
-    """The loop over the sum; split by a vector where the state's elements can come as one."""
+    """The loop over K; split by a vector where the state can be loaded by vectors."""
     last = reductions(block)[-1]
     whole = as_int(simplify(last.extent % tile.lanes)) == 0
     states = [r for r in reads_of(block) if not uses(r, tile.column.name)]

@@ -1,7 +1,7 @@
-"""Row-wise kernels: softmax, norms, sums along the last axis.
+"""Row-wise kernels: softmax, norms, reductions along the last axis.
 
-All stages run row after row; a row stays in the nearest cache from the first stage to the last.
-A reduction along a row keeps one partial result a vector lane, combined at the end of the row.
+All blocks run row after row; a row stays in L1 from the first block to the last. A reduction along
+a row has one partial result for each SIMD lane; they are combined at the end of the row.
 
     parallel row
       peak.rf[lane] = max over the row in steps of a vector;  peak = max over lanes

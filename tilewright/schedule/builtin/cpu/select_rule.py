@@ -34,7 +34,7 @@ from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.target.cpu import CpuTarget
 
-# So many rows of a product are many.
+# From so many rows on, a GEMM is only ever tiled.
 MANY_ROWS = 4
 
 
@@ -43,7 +43,7 @@ def schedule_func(
 ) -> ScheduledFunc:
     """Schedule a function; `constants` are parameters whose layout it may choose.
 
-    With `decide`, this is a program that asks: every schedule that the rules can make is an answer.
+    `decide` makes the choices that the rules leave open; without it, they are the defaults.
     """
     sch = Schedule(func, decide=decide)
     graph = block_graph(func)
@@ -89,7 +89,7 @@ def _schedule_reductions(
 
 
 def _possible_rules(graph: BlockGraph, sums: list[str], constants: frozenset[str]) -> Iterator[str]:
-    """The rules for a function with sums, the best first."""
+    """The rules for a function with reductions, the best first."""
     if len(graph.outputs) == 1:  # else some block in the middle is wanted whole
         rows = row_axes(graph)
         one = graph.block(sums[0]) if len(sums) == 1 else None
@@ -102,14 +102,14 @@ def _possible_rules(graph: BlockGraph, sums: list[str], constants: frozenset[str
         if roles is not None:
             yield "register_blocked"
             if roles.packed_b is not None and roles.m is not None and _many_rows(roles.m):
-                return  # what rows share would come from far for each of them
+                return  # without tiles, each row would load the operand from memory
         if rows is not None:
             yield "rowwise"
     yield "fallback"
 
 
 def _many_rows(row: Iter) -> bool:
-    """Whether so many rows share an operand that only tiles are any good."""
+    """Whether enough rows reuse an operand that only register tiles are fast."""
     return typical_extent(row.extent) >= MANY_ROWS
 
 
@@ -133,7 +133,7 @@ def _schedule_nests(
 def _schedule_windows(
     sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
-    """Windows of single channels, and what is computed of them on each tile."""
+    """Windows of single channels, with an epilogue on each tile."""
     graph = block_graph(sch.func)
     position = [b.name for b in graph.blocks].index(name)
     depth = narrow_k_block(graph.block(name))
@@ -153,7 +153,7 @@ def _schedule_windows(
 def _schedule_tiled(
     sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
-    """One reduction: what comes before in nests of its own, what comes after on each tile."""
+    """One reduction: its producers in nests of their own, its epilogue on each tile."""
     graph = block_graph(sch.func)
     position = [b.name for b in graph.blocks].index(name)
     for b in graph.blocks[:position]:

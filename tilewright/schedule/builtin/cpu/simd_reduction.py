@@ -1,10 +1,10 @@
-"""Reductions along a row: one partial result a vector lane, then the lanes in halves and quarters.
+"""Reductions along a row: one partial result for each SIMD lane, combined by vectors, then scalars.
 
     s.rf[16] += x[k * 16 : 16]            for k: independent chains hide the latency of an addition
     s.rf2[4] += s.rf[k * 4 : 4]           4 vector additions
     s += s.rf2[k]                         4 scalar ones
 
-A chain of scalars through all lanes would take longer than a short row itself.
+A scalar chain through all lanes would take longer than a short row itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import block_graph, loop_of, reductions
 from tilewright.schedule.schedule import Schedule
 
-# So few partial results are combined one by one.
+# So few partial results are combined by scalars.
 FEW = 4
 
 

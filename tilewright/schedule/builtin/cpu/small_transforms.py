@@ -1,15 +1,15 @@
 """Chains of small transforms: a few elements in, a few out, each by a formula of its own.
 
-A block whose formula is *chosen* by a short axis shares most of its arithmetic among the choices,
-so they are written out one after another, and what they read is computed once, next to them, into
-memory of the running thread:
+The formulas of a block that a short axis *chooses* between have most of their arithmetic in common.
+So the short axis is unrolled, and what it reads is computed once, next to it, into a buffer of the
+thread:
 
     parallel tile
       for vector of channels
         for column: t[0..5, column] = six formulas of six pixels
         for row:    v[row, 0..5]    = six formulas of t[row, 0..5]
 
-A block that turns the vectors around (a transposition) is a nest of its own.
+A block that transposes vectors is a nest of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tilewright.schedule.builtin.cpu.parallelize import is_parallel
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
-# Vectors of one formula that are computed together, where registers allow.
+# Vectors of one formula in an iteration, where registers allow.
 MAX_VECTORS = 4
 
 
@@ -74,10 +74,10 @@ def _axis(index: Expr) -> tuple[str, int] | None:
 
 
 def small_transform_blocks(graph: BlockGraph) -> frozenset[str]:
-    """Blocks to compute next to who reads them.
+    """Blocks to compute at their consumer.
 
-    These are formulas by choice; and what formulas by choice read that write to memory themselves,
-    since that memory may be what they read: everything would be read again for each formula.
+    These are blocks with choices, and producers of blocks with choices that write to memory: that
+    memory may alias what is read, so that everything would be loaded again for each formula.
     """
     found: set[str] = set()
     for b in reversed(graph.blocks):
@@ -97,7 +97,7 @@ def _reads(block: Block, buffer: str) -> list[Load]:
 
 
 def schedule_small_transforms(sch: Schedule, staged: frozenset[str], target: CpuTarget) -> None:
-    """Schedule a function without sums, of which some blocks are computed next to their reader."""
+    """Schedule a function without reductions, of which some blocks are computed at a consumer."""
     _inline(sch, staged)
     for b in block_graph(sch.func).blocks:
         schedule_formula(sch, b, staged, target)
@@ -106,7 +106,7 @@ def schedule_small_transforms(sch: Schedule, staged: frozenset[str], target: Cpu
 def schedule_formula(
     sch: Schedule, block: Block, staged: frozenset[str], target: CpuTarget
 ) -> None:
-    """Schedule a nest without sums, and the staged blocks that it reads."""
+    """Schedule a nest without reductions, and the staged blocks that it reads."""
     if block.name in staged:
         return
     sources = _sources(block, block_graph(sch.func), staged)
@@ -117,25 +117,26 @@ def schedule_formula(
 
 
 def reads_staged(block: Block, graph: BlockGraph, staged: frozenset[str]) -> bool:
-    """Whether staged blocks are to be computed next to this one."""
+    """Whether staged blocks are computed at this one."""
     return any(_reads(block, graph.block(name).writes[0].buffer) for name in staged)
 
 
 def _inline(sch: Schedule, staged: frozenset[str]) -> None:
-    """Blocks that are neither staged nor turn vectors around disappear into their readers."""
+    """Inline blocks that are neither staged nor transpose vectors."""
     for name in [b.name for b in block_graph(sch.func).blocks]:
         graph = block_graph(sch.func)
         b = graph.block(name)
         readers = graph.consumers(b.writes[0].buffer)
         if name in staged or b.writes[0].buffer in graph.outputs or not readers:
             continue
-        turned = any(_turns(r, b.writes[0].buffer) for r in readers)
+        transposed = any(_transposes(r, b.writes[0].buffer) for r in readers)
         feeds = any(r.name in staged for r in readers)
-        if not turned and not (feeds and any(_turns(b, x.buffer) for x in loads(value_of(b)))):
+        feeds = feeds and any(_transposes(b, x.buffer) for x in loads(value_of(b)))
+        if not transposed and not feeds:
             sch.inline(name)
 
 
-def _turns(block: Block, buffer: str) -> bool:
+def _transposes(block: Block, buffer: str) -> bool:
     """Whether the block reads a buffer along another axis than it writes."""
     last = spatial(block)[-1].name
     return any(

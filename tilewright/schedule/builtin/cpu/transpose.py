@@ -33,7 +33,7 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import divisors, lar
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import LINE_BYTES, CpuTarget
 
-# Rows of the output that are written in turn: each is in a page of its own.
+# Rows of the output that a block of loops writes: each is in a page of its own.
 MOST_ROWS = 128
 # Vectors of a row that are written together.
 LINES = (1, 2, 4)
@@ -71,7 +71,7 @@ def _chooses(block: Block) -> bool:
 def schedule_transposed(
     sch: Schedule, block: Block, rows: Iter, target: CpuTarget
 ) -> tuple[list[str], list[int]]:
-    """Schedule the nest in squares; the loops that threads may share and their extents."""
+    """Schedule the nest in squares; the loops that may run in parallel, and their extents."""
     *outer, column = spatial(block)
     dtype = value_of(block).dtype
     lanes = _side(block, target)

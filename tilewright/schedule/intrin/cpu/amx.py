@@ -2,8 +2,8 @@
 
     tdpbf16ps  c[m, n] += a[m, k] * b[k // 2, n, k % 2]      16 x 16 x 32, c in f32
 
-A block of 32 or 16 rows by 32 columns of sums stays in four or two registers while a reduction
-runs; `amx_zero` starts it, `amx_bf16` adds a step of 32, `amx_store` writes it out. The registers
+A block of 32 or 16 rows by 32 columns of accumulators stays in four or two registers during a
+reduction; `amx_zero` starts it, `amx_bf16` adds a step of 32, `amx_store` stores it. The registers
 have fixed numbers, so one such block can be under way at a time. Subnormal operands and results
 count as zero.
 """
@@ -22,7 +22,7 @@ BLOCKS = (2, 1)
 """How many registers high a block may be."""
 
 _FEATURES = ("amx-tile", "amx-bf16")
-# Where the operands of a step go; the sums are in the registers from 0 on, row by row.
+# The registers of the operands of a step; accumulators are in those from 0 on, row by row.
 _A, _B = 4, 6
 
 
@@ -55,13 +55,13 @@ define internal void @tw.amx.end() alwaysinline {{
 
 
 def amx_names(rows: int) -> tuple[str, str, str]:
-    """The intrinsics that start, add to and write out a block of `rows` rows of sums."""
+    """The intrinsics that zero, update and store a block of `rows` rows of accumulators."""
     size = f"{rows // ROWS}x{COLUMNS // 16}"
     return f"amx_zero_{size}", f"amx_bf16_{size}", f"amx_store_{size}"
 
 
 def _registers(high: int) -> Iterator[tuple[int, int, int]]:
-    """The registers of a block of sums: number, row and column of registers."""
+    """The registers of a block of accumulators: number, row and column of registers."""
     for number in range(2 * high):
         yield number, number // 2, number % 2
 

@@ -1,15 +1,15 @@
-"""Products of bf16 on a matrix unit: blocks of sums that stay in tile registers.
+"""bf16 GEMMs on AMX: blocks of accumulators in tile registers.
 
     parallel (batch, panel of columns, block of rows)
-      sums = 0                                            tile registers
-      for k in steps of 32: sums += A[rows, k] * B[k, columns]
-      near = sums                                         the nearest cache
-      out[rows, columns] = epilogue(near)
+      C = 0                                               tile registers
+      for k in steps of 32: C += A[rows, k] * B[k, columns]
+      D = C                                               L1
+      out[rows, columns] = epilogue(D)
 
-B must be a constant: it is packed at compile time into panels of one block's columns, two elements
-of K side by side. The unit reads rows of A at any distance, so A stays where it is if its rows are
-whole blocks; otherwise, and where the kernel itself computes A (the windows of a convolution), it
-is packed block by block, for some rows at a time where there are rows enough for all cores.
+B must be a constant: it gets the VNNI layout at compile time, in panels of one block's columns. AMX
+loads rows of A with any stride, so A is not copied if its rows fill whole blocks. Otherwise, and
+where the kernel itself computes A (im2col of a convolution), A is packed block by block: for a few
+blocks at a time where there are enough of them for all cores.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
-# Steps of a reduction that the unit takes while vectors take one: a thread is woken for more work.
+# How many times as fast as vectors AMX is: a parallel loop needs as much more work to pay.
 SPEEDUP = 8
-# Bytes of packed rows that stay in the cache next to the core, and on a thread's stack.
+# Bytes of packed rows of A: they stay in L2, and are allocated on a thread's stack.
 PACKED_BYTES = 256 * 1024
-# So many columns a row are many: a core reads less if it has a part of the columns, and all rows.
+# With so many times as many columns as rows, splitting the columns over cores reads less of B.
 MANY_COLUMNS = 2
-# Steps of packing that may be written out one by one.
+# Steps of packing that may be unrolled.
 WRITTEN_OUT = 48
 
 
 def match_amx_gemm(
     block: Block, graph: BlockGraph, constants: frozenset[str], target: CpuTarget
 ) -> GemmAxes | None:
-    """The gemm of a product that the target's matrix unit can compute, `None` if it is none."""
+    """The GEMM of a block that the target's AMX can compute, `None` if there is none."""
     row = INTRINSICS[amx_names(ROWS)[1]]
     if not row.available(target.architecture, target.features):
         return None
@@ -63,15 +63,15 @@ def match_amx_gemm(
 
 
 def schedule_amx(sch: Schedule, name: str, gemm: GemmAxes, target: CpuTarget) -> None:
-    """Schedule a product, what computes its left operand, and what reads its result."""
+    """Schedule a GEMM, the block that computes A, and the epilogue."""
     _Matrix(sch, name, gemm, target).run()
 
 
 class _Matrix:
-    """One kernel being scheduled: `rows` are those of a block of sums.
+    """One kernel that is being scheduled: `rows` are those of a block of accumulators.
 
     `together` blocks of rows are packed at a time, inside the loop over them; 0 if all are packed
-    before, or none.
+    before that loop, or none is.
     """
 
     def __init__(self, sch: Schedule, name: str, gemm: GemmAxes, target: CpuTarget) -> None:
@@ -95,7 +95,7 @@ class _Matrix:
         return block_graph(self.sch.func).block(self.name)
 
     def run(self) -> None:
-        """All steps."""
+        """Schedule the kernel."""
         sch, axes = self.sch, self.axes
         epilogue = self._epilogue()
         sums = self._block().writes[0].buffer
@@ -120,7 +120,7 @@ class _Matrix:
             fuse_parallel(sch, self.name, shared)
 
     def _epilogue(self) -> str:
-        """The block that reads the sums, all others after the product inlined into it."""
+        """The block that reads the accumulators, with all later blocks inlined into it."""
         sch = self.sch
         blocks = [b.name for b in block_graph(sch.func).blocks]
         after = blocks[blocks.index(self.name) + 1 :]
@@ -130,7 +130,7 @@ class _Matrix:
         return written
 
     def _pack_left(self) -> None:
-        """Have the rows in whole blocks, each step of the reduction side by side."""
+        """Pack A into full blocks of rows, where it must be packed."""
         sch, left = self.sch, self.a
         graph = block_graph(sch.func)
         writer = next((b for b in graph.blocks if b.writes[0].buffer == left.buffer), None)
@@ -144,7 +144,7 @@ class _Matrix:
             sch.pad(self.packing, row.name, self._whole_rows())
 
     def _whole_rows(self) -> int:
-        """The number of rows must be a multiple of this."""
+        """The multiple to which the number of rows is padded."""
         return self.rows * max(1, self.together)
 
     def _packing_axis(self, axis: Iter) -> Iter:
@@ -156,9 +156,9 @@ class _Matrix:
         return self.a.indices.index(Var(axis.name))
 
     def _rows_together(self) -> int:
-        """How many blocks of rows to pack at a time, if there are enough for every core.
+        """How many blocks of rows to pack at a time, 0 if there are too few for all cores.
 
-        As many as fit without one core having more to do than the others.
+        As many as fit in L2 without more load imbalance.
         """
         depth = as_int(self.k.extent)
         assert depth is not None
@@ -173,9 +173,9 @@ class _Matrix:
         return self.sch.choose(f"{self.name}.mc_tiles", best, lambda: (0, *choices))
 
     def _shares_columns(self, rows: int, depth: int) -> bool:
-        """Whether cores share the columns: each then reads a part of the weights, not all of them.
+        """Whether columns are split over cores, so that each reads a part of B only.
 
-        That is less where columns are many, and weights too much for the cache next to a core.
+        It pays where columns are many and B exceeds L2.
         """
         columns = typical_extent(self.axes.n.extent)
         weights = columns * depth * self.b.dtype.bytes
@@ -183,9 +183,9 @@ class _Matrix:
         return self.busy and many
 
     def _split(self) -> tuple[list[str], list[str]]:
-        """The loops around a block of sums, and the two over it.
+        """The loops around a block of accumulators, and the two over it.
 
-        Of two operands the one with fewer elements is walked again and again.
+        The smaller of the two operands is read again in each iteration of the outer loop.
         """
         sch, axes = self.sch, self.axes
         batch = [loop_of(it) for it in axes.batch]
@@ -199,7 +199,7 @@ class _Matrix:
         return [*batch, *([panel, tile] if first else [tile, panel])], [row, column]
 
     def _place_packing(self, outer: list[str]) -> None:
-        """Compute the left operand where its rows are used, or all of it before."""
+        """Pack A inside the loop over its rows, or all of it before."""
         sch, packing = self.sch, self.packing
         row, depth = self._position(self.m), self._position(self.k)
         buffer = block_graph(sch.func).block(packing).writes[0].buffer
@@ -219,7 +219,7 @@ class _Matrix:
         sch.transform_layout(buffer, [*batch, *tile])
 
     def _use_unit(self, near: str, row: str) -> None:
-        """Make tiles of what starts the sums, adds to them and copies them out."""
+        """Tensorize the loops that zero, update and store the accumulators."""
         sch = self.sch
         zero, step, store = amx_names(self.rows)
         init = loops_above(sch.func, f"{self.name}.init")[-2].name
@@ -229,9 +229,9 @@ class _Matrix:
 
 
 def _steps_written_out(block: Block, axis: Iter) -> int:
-    """How many steps along an axis to write out: after so many, indices divided by it repeat.
+    """How many steps along K to unroll: the period of divisions in the indices of im2col.
 
-    Which pixel of a window an element belongs to is then known when the kernel is compiled.
+    The tap of the filter that an element belongs to is then a constant.
     """
     found = [
         as_int(e.b) or 0

@@ -1,12 +1,11 @@
-"""Products of bf16 in vectors of pairs: register tiles of sums.
+"""bf16 GEMMs by dot products of pairs (vdpbf16ps, bfdot), in register tiles.
 
     parallel (batch, panel of columns, tile of rows)
-      sums = 0                                             registers
-      for k in steps of 2: sums[rows, columns] += A[row, k : 2] . B[k : 2, columns]
-      out[rows, columns] = epilogue(sums)
+      C = 0                                                registers
+      for k in steps of 2: C[rows, columns] += A[row, k : 2] . B[k : 2, columns]
+      out[rows, columns] = epilogue(C)
 
-The constant operand B is packed at compile time into panels of one tile's columns, two elements of
-K side by side.
+The constant operand B gets the VNNI layout at compile time, in panels of one tile's columns.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from tilewright.target.cpu import CpuTarget
 def match_bf16_dot_gemm(
     block: Block, graph: BlockGraph, constants: frozenset[str], target: CpuTarget
 ) -> GemmAxes | None:
-    """The gemm of a product that the target can compute in pairs, `None` if it is none."""
+    """The GEMM of a block that the target has dot products for, `None` if there is none."""
     gemm = match_bf16_gemm(block, constants) if pair_instruction(target) else None
     even = gemm is not None and (as_int(gemm.k[0].extent) or 1) % 2 == 0
     return gemm if even else None
 
 
 def pair_instruction(target: CpuTarget) -> str | None:
-    """The instruction that multiplies pairs of bf16 in vectors, if the target has one."""
+    """The target's dot product of bf16 pairs, if it has one."""
     available = (
         name
         for name, row in BF16_PAIRS.items()
@@ -53,7 +52,7 @@ def pair_instruction(target: CpuTarget) -> str | None:
 def schedule_bf16_dot(
     sch: Schedule, block: Block, gemm: GemmAxes, epilogue: Block, target: CpuTarget
 ) -> None:
-    """Schedule a product and the block that writes its result out."""
+    """Schedule a GEMM and its epilogue."""
     instruction = pair_instruction(target)
     assert instruction is not None
     b, (k,) = operand_load(gemm.b), gemm.k

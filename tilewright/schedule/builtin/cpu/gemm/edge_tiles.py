@@ -1,4 +1,4 @@
-"""The last tile of rows: lower than the others, where those would compute much for nothing."""
+"""Edge tiles: fewer rows in the last tile, where a full one would waste much work."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from tilewright.ir.loop.annotations import EDGE_ROWS
 from tilewright.ir.loop.nodes import Iter
 from tilewright.schedule.schedule import Schedule
 
-# The share of rows that may be computed for nothing beside those that there are.
+# Padded rows that a full last tile may compute, as a fraction of all rows.
 MOST_WASTE = 0.05
-# Sizes that are multiplied to the number of pixels.
+# Symbolic factors of the number of pixels of a batch of images: batch, height, width.
 IMAGE_AXES = 3
 
 
 def mark_edges(
     sch: Schedule, name: str, row: Iter | None, tile_rows: int, least: int, loops: Sequence[str]
 ) -> None:
-    """Let the last tile of a block have fewer rows where the others would be much for nothing."""
+    """Let the last tile of a block have fewer rows, where a full one would waste much."""
     edge = choose_edge(sch, name, row, tile_rows, least)
     for loop in loops if edge else ():
         sch.annotate(loop, EDGE_ROWS.key, edge)
 
 
 def choose_edge(sch: Schedule, name: str, row: Iter | None, tile_rows: int, least: int) -> int:
-    """The least height of the last tile of a block; 0 where it has all rows."""
+    """The fewest rows of the last tile of a block; 0 where it is a full one."""
     edge = edge_height(row, tile_rows, least)
     rows = 0 if row is None else as_int(row.extent)
     other = 0 if rows is None or rows % tile_rows == 0 or least >= tile_rows else least
@@ -34,10 +34,10 @@ def choose_edge(sch: Schedule, name: str, row: Iter | None, tile_rows: int, leas
 
 
 def edge_height(row: Iter | None, tile_rows: int, least: int) -> int:
-    """The least height of the last tile; 0 where it has all rows and wastes little.
+    """The fewest rows of the last tile; 0 where it is a full one and wastes little.
 
-    That may be much of any number of rows that is not known. Where the least height is a tile's,
-    the last one of those shares rows with the one before.
+    A symbolic number of rows may always waste much. Where the fewest rows are those of a tile, the
+    last tile overlaps the one before.
     """
     rows = 0 if row is None else as_int(row.extent)
     if rows is None:
@@ -46,9 +46,9 @@ def edge_height(row: Iter | None, tile_rows: int, least: int) -> int:
 
 
 def are_pixels(row: Iter | None) -> bool:
-    """Whether rows are so many, unless all are none, that tiles need not be lower than they are.
+    """Whether rows are the pixels of images of symbolic batch, height and width.
 
-    That is what the pixels of images are whose number, height and width are not known.
+    There are then enough rows for a full tile, or none.
     """
     return row is not None and sum(len(factors(a)) for a in _only(row)) >= IMAGE_AXES
 

@@ -1,4 +1,4 @@
-"""Groups of row tiles that take turns with one panel of columns after another."""
+"""MC blocking: groups of row tiles whose rows of A stay in L2 for all panels of B."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import Microkernel, 
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
-# By what share of the tiles that there are those of whole groups may be more.
+# Padded tiles that full groups may add, as a fraction of all tiles.
 MOST_EXTRA = 0.01
 
 
 def choose_mc(
     sch: Schedule, block: Block, axes: TileAxes, tile: Microkernel, tiles: int, target: CpuTarget
 ) -> int:
-    """How many of the row tiles make a group; 0 where nobody knows how many there are.
+    """How many row tiles make a group; 0 where their number is symbolic.
 
-    A group's rows stay in the second cache for all panels; so does what comes of them, where panels
-    are so few that reading them again for every group costs nothing.
+    The rows of a group stay in L2 for all panels. So do its results, where all panels fit in L2 and
+    are cheap to read again for every group.
     """
     if not tiles or axes.m is None:
         return 0
@@ -31,7 +31,7 @@ def choose_mc(
 
 
 def mc_tiles_near(tiles: int, wanted: int) -> int:
-    """How many tiles make a group, near to what is wanted, if the last one may lack a few.
+    """The number of tiles in a group that is nearest to `wanted` and pads little.
 
     >>> mc_tiles_near(523, 68)   # 8 groups have 528
     66

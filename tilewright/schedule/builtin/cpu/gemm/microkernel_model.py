@@ -1,10 +1,10 @@
-"""How large a register tile to compute at once: a micro-performance model of the inner loop.
+"""An analytical model of the micro-kernel: which MR x NR register tile is fastest.
 
-One step of the reduction on a tile of `rows` by `vectors` vector registers does rows x vectors
-multiply-adds, loads `vectors` vectors of the one operand and `rows` scalars of the other. The tile
-must fit the register file, keep the multiply-add units busy through their latency, and waste little
-where it does not divide the problem. Where the number of rows is not known, rows are dealt out
-evenly to tiles of up to that many, and the tile is the one that is good at any number.
+One step of K on a tile of `rows` by `vectors` vector registers executes rows x vectors FMAs, loads
+`vectors` vectors of B and `rows` scalars of A. The tile must fit the register file, cover the
+latency of the FMA units, and waste little where it does not divide the problem. Where M is
+symbolic, rows are distributed evenly over tiles of at most MR, and the chosen tile is the one that
+is good at any M.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewright.target.cpu import CpuTarget
 MAX_ROWS = 16
 SPARE_REGISTERS = 2
 MAX_VECTORS = 8
-# The highest tile then: each height is a copy of the code.
+# The most rows of a tile where M is symbolic: each number of rows is a copy of the code.
 MAX_UNKNOWN = 8
 
 
@@ -30,7 +30,7 @@ class Microkernel:
     """A register tile of `mr` by `nr` elements, `lanes` of them in a vector.
 
     With `lane_fma`, A is loaded as vectors along K and multiplied lane by lane. Each element has so
-    many `accumulators`, which consecutive steps of K use in turn.
+    many `accumulators`, between which consecutive steps of K alternate.
     """
 
     mr: int
@@ -71,7 +71,7 @@ Candidate = tuple[int, int]
 def choose_tile(
     sch: Schedule, name: str, problem: MicrokernelProblem, target: CpuTarget
 ) -> Microkernel:
-    """A tile for the sums of the block `name`: by default that with the least estimated time."""
+    """The register tile of the block `name`: by default the one of least estimated time."""
     lanes = target.lanes(problem.bits)
     most = MAX_UNKNOWN if problem.dynamic_m else MAX_ROWS
     candidates = [
@@ -99,7 +99,7 @@ def choose_tile(
 def _known(
     problem: MicrokernelProblem, lanes: int, target: CpuTarget
 ) -> Callable[[Candidate], float]:
-    """The time at the number of rows that there is; threads without a tile wait for the others."""
+    """The time of a known M, with the load imbalance of parallel tiles."""
 
     def cost(c: Candidate) -> float:
         tiles = _tiles(problem, *c, lanes)
@@ -112,17 +112,17 @@ def _known(
 
 
 def _lost(problem: MicrokernelProblem, height: int, lanes: int, target: CpuTarget) -> float:
-    """Cycles of a step of a tile for scalars that the first cache has lost again."""
+    """Cycles of a step of a tile for scalars of A that were evicted from L1."""
     scalars = height / lanes if problem.lane_fma else height
     crowded = problem.reuses_b and has_set_conflicts(height, problem.row_bytes, target)
     return target.costs.evicted_line_cycles * scalars if crowded else 0.0
 
 
 def has_set_conflicts(rows: int, stride: int, target: CpuTarget) -> bool:
-    """Whether so many rows, that far apart, push each other's lines out of the first cache.
+    """Whether so many rows of A, with that stride, evict each other from L1.
 
-    Those that lie a multiple of a way's size apart share the few lines of a set; one of these is
-    for the panel, which passes through all sets.
+    Addresses that differ by a multiple of a way's size map to the same set; one way of each set is
+    left to the panel of B, which streams through all sets.
     """
     way = target.l1 // target.l1_ways
     sets = way // gcd(stride, way)
@@ -132,7 +132,7 @@ def has_set_conflicts(rows: int, stride: int, target: CpuTarget) -> bool:
 def _regret(
     problem: MicrokernelProblem, candidates: list[Candidate], lanes: int, costs: CpuCosts
 ) -> Callable[[Candidate], float]:
-    """How much longer a tile takes than the best one, at many numbers of rows together."""
+    """How much longer a tile takes than the best one, summed over typical numbers of rows."""
     times = {c: [_dealt(problem, n, c, lanes, costs) for n in TYPICAL_ROWS] for c in candidates}
     best = [min(row) for row in zip(*times.values(), strict=True)]
     return lambda c: sum(t / least for t, least in zip(times[c], best, strict=True))
@@ -141,7 +141,7 @@ def _regret(
 def _dealt(
     problem: MicrokernelProblem, rows: int, c: Candidate, lanes: int, costs: CpuCosts
 ) -> float:
-    """Cycles for `rows` rows dealt out evenly; the first pass waits for the memory."""
+    """Cycles for `rows` rows distributed evenly; the first pass is limited by memory bandwidth."""
     height, vectors = c
     tiles = -(-rows // height)
     even = -(-rows // tiles)
@@ -173,19 +173,19 @@ def nearest_divisor(number: int, wanted: int) -> int:
 
 
 def _fits(problem: MicrokernelProblem, height: int, vectors: int, target: CpuTarget) -> bool:
-    """Accumulators, what one step loads, and room for scalars: a full file makes LLVM spill."""
-    # Sums that take turns have a vector each: LLVM loads those of one column in pairs.
+    """Whether accumulators, loaded vectors and scalars fit the registers; LLVM spills early."""
+    # Alternating accumulators use a vector each: LLVM loads those of one column in pairs.
     loaded = max(vectors, problem.accumulators) if problem.reuses_b else 2
-    # Where rows are evenly spaced, no registers go to finding them.
+    # Rows with a constant stride need no registers for their addresses.
     spare = 2 if problem.row_period else 1
-    # Of 16 bits, only half of the registers can be multiplied by lane.
+    # FMAs by lane of 16-bit elements reach only half of the registers.
     single = SPARE_REGISTERS + (target.has_lane_fma and problem.bits == 16)
     scalars = height + spare if problem.lane_fma else single
     return height * vectors * problem.accumulators + loaded + scalars <= target.vector_registers
 
 
 def _exact_enough(problem: MicrokernelProblem, columns: int, lanes: int) -> bool:
-    """Only shared vectors can be padded at no cost: their operand is packed."""
+    """Whether N need not be padded, or can be: only a packed B is padded at no cost."""
     return problem.reuses_b or problem.n % lanes != 0 or problem.n % columns == 0
 
 
@@ -203,5 +203,5 @@ def _cost(
     loads = (scalars + vectors if problem.reuses_b else height * vectors + vectors) / 2
     jumps = problem.row_period % height != 0 if problem.row_period else False
     addresses = costs.address_cycles * height if jumps else 0
-    # Loads run beside the arithmetic; what they add when they are fewer is contention, a little.
+    # Loads overlap with the arithmetic; a small contention is left.
     return tiles * (max(multiply, loads) + 0.15 * loads + 1.0 + addresses / max(1, problem.k))

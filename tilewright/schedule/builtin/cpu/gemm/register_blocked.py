@@ -1,7 +1,7 @@
-"""Reductions computed in register tiles: matrix products, convolutions, pooling, column sums.
+"""Reductions in register tiles: GEMM, convolution, pooling, column sums.
 
-The innermost output axis is laid over vector lanes (*columns*), the axis before it over rows of the
-tile; the tile's sums stay in registers while the reduction runs, then an epilogue writes them out.
+The innermost output axis (N) is vectorized, the axis before it (M) gives the rows of a tile. The
+accumulators of a tile stay in registers while the reduction runs; an epilogue then stores them.
 
     parallel (batch, column panel, row tile)
       C = 0                                 registers
@@ -9,8 +9,8 @@ tile; the tile's sums stay in registers while the reduction runs, then an epilog
       out[rows, columns] = epilogue(C)
 
 A constant operand B is packed at compile time into panels of one tile's columns, so that it is read
-front to back; another operand that is not contiguous along the columns is packed into a workspace.
-Rows and columns beyond the end are computed on clamped reads and never stored.
+sequentially; a computed operand that is not contiguous along N is packed into a workspace. Padded
+rows and columns are computed from clamped loads and never stored.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, fuse_para
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
-# Row tiles that a block of the panel must serve for it to be worth keeping near.
+# Row tiles that must use a block of a panel for KC blocking to pay.
 LEAST_REUSE = 4
-# Steps of a reduction that may be written out where scalars come one by one.
+# Steps of K that may be unrolled where A is loaded by scalars.
 STEPS = (1, 2, 4, 8)
 
 
@@ -77,7 +77,7 @@ def schedule_register_blocked(
     constants: frozenset[str],
     target: CpuTarget,
 ) -> None:
-    """Schedule a reduction and the block that writes its result out."""
+    """Schedule a reduction and its epilogue."""
     tile = _choose(sch, block, axes, target)
     if axes.packed_b is None:
         _pack_columns(sch, block, axes, constants)
@@ -111,14 +111,14 @@ def _schedule_flat(
     epilogue: Block,
     target: CpuTarget,
 ) -> None:
-    """Tiles that sum all steps at once: one after another, or shared among threads."""
+    """Tiles that go through all of K at once."""
     together = choose_mc(sch, block, axes, tile, tiles, target)
     _pad(sch, block, axes, tile, together)
     row_group, row_tile, row_loops = split_rows(sch, axes, tile, together)
     panel_loop, column = sch.split(loop_of(axes.n), [None, tile.nr])
     vector, lane = sch.split(column, [None, tile.lanes])
-    # A shared panel stays in the nearest cache for all rows. Where all panels do, or nothing is
-    # shared, neighbouring columns come next: what comes of them lies side by side.
+    # With the panel loop outside, a panel stays in L1 for all rows. Where all panels fit in L1, or
+    # no row reuses them, it goes inside: results are then stored sequentially.
     far = axes.packed_b is not None and panels_bytes(block, axes) > target.l1
     panels_first = sch.choose(f"{block.name}.n_outer", far, lambda: (False, True))
     inner_order = [panel_loop, *row_tile] if panels_first else [*row_tile, panel_loop]
@@ -137,7 +137,7 @@ def _schedule_flat(
 
 
 def _unrolled_steps(sch: Schedule, block: Block, sums: list[str], tile: Microkernel) -> list[str]:
-    """Write out a vector's worth of steps of the reduction, where its scalars come as vectors."""
+    """Unroll a vector's worth of steps of K, where A is loaded by vectors."""
     last = reductions(block)[-1].extent
     steps = tile.lanes if tile.lane_fma else 1
     steps = sch.choose(
@@ -154,7 +154,7 @@ def _unrolled_steps(sch: Schedule, block: Block, sums: list[str], tile: Microker
 def _can_lane_fma(
     block: Block, axes: TileAxes, graph: BlockGraph, lanes: int, target: CpuTarget
 ) -> bool:
-    """Whether the scalars of a matrix product can be loaded as vectors along the reduction."""
+    """Whether A can be loaded by vectors along K, for FMAs by lane."""
     innermost = reductions(block)[-1]
     if axes.packed_b is None or not target.has_lane_fma:
         return False
@@ -183,7 +183,7 @@ def _choose(sch: Schedule, block: Block, axes: TileAxes, target: CpuTarget) -> M
         and as_int(axes.m.extent) is None
         and _single_rows(block, axes)
         and not _whole_tiles(block, axes),
-        # how many tiles of unknown sizes threads share nobody can tell
+        # the load imbalance of symbolic sizes is not known
         batch=_count(axes.batch) if PARALLEL_WORK <= op_count(block) < UNKNOWN_WORK else 0,
         row_bytes=row_bytes(block, axes, block_graph(sch.func)),
     )
@@ -197,9 +197,9 @@ def _count(axes: Sequence[Iter]) -> int:
 def _rows_at_once(axes: TileAxes, lanes: int, target: CpuTarget) -> int:
     """How many rows a tile may have.
 
-    Rows that share nothing only keep the units busy, together with the vectors of columns. Where
-    their number is unknown (a batch most often), it may be one: a tile then has no more rows than
-    are computed in the same time.
+    Rows that reuse no operand only fill the FMA pipelines, together with the vectors of columns. A
+    symbolic number of rows (a batch, mostly) may be 1: a tile then has no more rows than the
+    pipelines need.
     """
     if axes.m is None:
         return 1
@@ -230,7 +230,7 @@ def _pack_panel(
     constants: frozenset[str],
     target: CpuTarget,
 ) -> None:
-    """Lay the panel operand out in the order in which the tile reads it, where that pays."""
+    """Pack B in the order in which a tile reads it, where that pays."""
     if not is_plain(panel, block):
         return
     graph = block_graph(sch.func)
@@ -241,8 +241,8 @@ def _pack_panel(
         return
     if name not in constants:
         name = sch.cache_read(block.name, panel.buffer, "global")
-        # What lies past the last column is multiplied too: numbers left there may be subnormal,
-        # which some machines take a hundred times as long for.
+        # Padding is multiplied too: subnormal numbers left there would cost up to a hundred times
+        # as much on some cores.
         last = next(d for d, i in enumerate(panel.indices) if i is Var(axes.n.name))
         sch.pad(name, block_graph(sch.func).block(name).iters[last].name, tile.nr)
     order = [*axis_names(axes.batch), axes.n.name, *axis_names(reductions(block))]
@@ -265,9 +265,9 @@ def _reads_well(
     tile: Microkernel,
     target: CpuTarget,
 ) -> bool:
-    """Whether the operand needs no packing: whole vectors, and all of it in the nearest cache.
+    """Whether B needs no packing: full tiles of unit stride, and all of it in L1.
 
-    In a larger one the rows of a panel lie far apart, each in a page and a cache set of its own.
+    The rows of a larger B are in different pages, and may conflict in the sets of a cache.
     """
     whole = as_int(simplify(axes.n.extent % tile.nr)) == 0
     buffer = graph.buffers[panel.buffer]
@@ -281,7 +281,7 @@ def _reads_well(
 
 
 def _pack_columns(sch: Schedule, block: Block, axes: TileAxes, constants: frozenset[str]) -> None:
-    """Lay constants that move along the columns out with the columns innermost."""
+    """Transpose constants that are indexed by N such that N is innermost."""
     graph = block_graph(sch.func)
     for load in reads_of(block):
         moves = uses(load, axes.n.name) and not is_unit(load, graph, axes.n.name)
@@ -300,9 +300,9 @@ def _schedule_packing(
     tile: Microkernel,
     target: CpuTarget,
 ) -> None:
-    """The copy into panels: parallel over panels, in vectors along what is read.
+    """The copy into panels: parallel over panels, vectorized along what is read.
 
-    That is along the panel's columns, unless the operand has a step of the reduction side by side.
+    That is along the panel's columns, unless the operand has stride 1 along K.
     """
     graph = block_graph(sch.func)
     block = graph.block(name)
@@ -327,7 +327,7 @@ def _schedule_packing(
 
 
 def _pad(sch: Schedule, block: Block, axes: TileAxes, tile: Microkernel, together: int = 1) -> None:
-    """Round columns up to whole tiles, rows to whole groups of so many."""
+    """Pad N to full tiles, and M to full groups of `together` tiles."""
     wanted = [(axes.n, tile.nr)]
     if axes.m is not None:
         wanted.append((axes.m, tile.mr * max(1, together)))
@@ -337,14 +337,14 @@ def _pad(sch: Schedule, block: Block, axes: TileAxes, tile: Microkernel, togethe
 
 
 def _row_tiles(axes: TileAxes, tile: Microkernel) -> int:
-    """How many row tiles share a panel; 0 where they share none, or their number is not known."""
+    """How many row tiles reuse a panel; 0 where none does, or their number is symbolic."""
     if axes.packed_b is None or axes.m is None:
         return 0
     return -(-(as_int(axes.m.extent) or 0) // tile.mr)
 
 
 def _least_edge(block: Block, axes: TileAxes, tile: Microkernel) -> int:
-    """Rows of a matrix may be one alone; those of an image are rarely few."""
+    """The fewest rows of the last tile: 1 for matrices, more for images, which are rarely small."""
     if axes.packed_b is None:
         return 0
     if _whole_tiles(block, axes):
@@ -353,12 +353,12 @@ def _least_edge(block: Block, axes: TileAxes, tile: Microkernel) -> int:
 
 
 def _whole_tiles(block: Block, axes: TileAxes) -> bool:
-    """Whether all tiles may be whole: there are always enough rows for one, or none."""
+    """Whether all tiles may be full: there are always enough rows for one, or none at all."""
     return (
         not allows_narrow_accumulation(block) and _single_rows(block, axes) and are_pixels(axes.m)
     )
 
 
 def _single_rows(block: Block, axes: TileAxes) -> bool:
-    """Whether this is a product of matrices, of which each row stands for itself."""
+    """Whether this is a GEMM without batch axes: any number of rows may occur."""
     return axes.packed_b is not None and not axes.batch and len(reductions(block)) == 1
