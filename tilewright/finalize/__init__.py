@@ -1,1 +1,1 @@
-"""Scheduled loops → plain loops that the emitter takes as they are."""
+"""Scheduled loops → plain loops that code generation accepts."""

@@ -1,4 +1,4 @@
-"""Scalars that lie side by side and are multiplied into vectors are loaded as one vector.
+"""Adjacent scalars that are multiplied with vectors are loaded as one vector.
 
     C[ramp(0, 1, 4)] += A[k * 4] * B[...]        C[...] += lane(A[ramp(k * 4, 1, 4)], 0) * B[...]
     C[ramp(0, 1, 4)] += A[k * 4 + 1] * B[...]  →  C[...] += lane(A[ramp(k * 4, 1, 4)], 1) * B[...]

@@ -95,7 +95,7 @@ class _Placement:
         return tuple(start for start, _ in dims), tuple(size for _, size in dims), total
 
     def _dimension(self, dim: int, depth: int, full: Expr) -> tuple[Expr, Expr]:
-        """The part of one dimension that is used; all of it where that cannot be told."""
+        """The part of one dimension that is used; all of it if that is not known."""
         start: Expr | None = None
         ends: list[int] = []
         for loops, box in self.accesses:

@@ -26,7 +26,7 @@ from tilewright.ir.loop.walk import map_stmt, substitute_stmt
 
 
 def vectorize(func: Func) -> Func:
-    """`func` with every vectorised loop turned into vector statements."""
+    """`func` with every vectorized loop as vector statements."""
     return replace(func, body=_outside(func.body, {}))
 
 
@@ -90,7 +90,7 @@ class _Vectorizer:
         return Store(s.buffer, (index,), value, mask)
 
     def _holds(self, buffer: str, index: Expr) -> bool:
-        """Whether a whole vector at `index` lies in a local buffer, so that no mask is needed."""
+        """Whether a whole vector at `index` is inside a local buffer, so that no mask is needed."""
         if not isinstance(index, Ramp) or buffer not in self.own:
             return False
         start = as_int(index.base)

@@ -162,7 +162,7 @@ class _Joiner:
         return not any(set(pair) & free_vars(r) for r in others)
 
     def _separate_tensor(self, s: Stage, read: Load) -> None:
-        """Dimensions of a tensor stay apart unless read by joined axes of the stage."""
+        """Dimensions of a tensor are not collapsed unless collapsed axes of the stage read them."""
         for p in range(len(read.indices) - 1):
             first, second = read.indices[p], read.indices[p + 1]
             joined = (

@@ -28,7 +28,7 @@ from tilewright.lower.tensor_program import group_program
 from tilewright.ops.registry import get_op
 
 StridedParams = tuple[tuple[int, Shape], ...]
-"""Parameters that are strided views, by number, with the shape of the tensor they lie in."""
+"""Parameters that are strided views, by number, with the shape of their parent tensor."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Arrays for native code: where they lie, and new ones that begin on a cache line."""
+"""Arrays for native code: their addresses, and new ones that are aligned to cache lines."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class CompiledModel(ABC):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A pickled model holds its code and weights, and is opened anew where it is unpickled."""
+        """A pickled model holds its code and weights, and is loaded again when it is unpickled."""
         return type(self)._reopened, (self._container, self.threads)
 
     @classmethod

@@ -184,7 +184,7 @@ class Measured:
 
     @property
     def outside(self) -> float:
-        """The least that a run took beside its steps."""
+        """The least time that a run took outside of its kernels."""
         pairs = zip(self.runs, self.steps, strict=True)
         return max(0.0, min((run - sum(steps) for run, steps in pairs), default=0.0))
 

@@ -13,12 +13,12 @@ Wanted = Callable[[Stmt], bool]
 
 
 def placed_before(func: Func, loop: Spine, new: Stmt, wanted: Wanted) -> Func:
-    """`func` with `new` in the loop's body, before the first part with a wanted leaf in it."""
+    """`func` with `new` in the loop's body, before the first part that holds one of the leaves."""
     return _placed(func, loop, lambda body: _before(body, new, wanted))
 
 
 def placed_after(func: Func, loop: Spine, new: Stmt, wanted: Wanted) -> Func:
-    """`func` with `new` in the loop's body, after the last part with a wanted leaf in it."""
+    """`func` with `new` in the loop's body, after the last part that holds one of the leaves."""
     return _placed(func, loop, lambda body: _after(body, new, wanted))
 
 

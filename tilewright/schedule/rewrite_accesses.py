@@ -60,7 +60,7 @@ class AccessRewriter:
         return new
 
     def block(self, b: Block) -> Block:
-        """`b` with every access changed and its signature derived anew."""
+        """`b` with every access rewritten and its signature derived again."""
         if self.buffer not in read(b) | written(b):
             return b
         inside = {it.name: it.extent for it in b.iters}

@@ -36,7 +36,7 @@ REMEMBERED = 8192
 
 @node
 class _StepNote:
-    """Where a step stands in its trace, rendered only when an error is printed."""
+    """The position of a step in its trace, rendered only when an error is printed."""
 
     step: Step
     number: int

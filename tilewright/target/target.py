@@ -19,7 +19,7 @@ _KINDS: dict[str, type[CpuTarget] | type[GpuTarget]] = {"cpu": CpuTarget, "gpu":
 
 
 def kind_of(target: Target) -> str:
-    """`cpu` or `gpu`: the key of what there is one of for each kind of target."""
+    """`cpu` or `gpu`: the key of tables with an entry for each kind of target."""
     return next(kind for kind, cls in _KINDS.items() if isinstance(target, cls))
 
 

@@ -7,7 +7,7 @@ import ctypes
 import llvmlite.binding as llvm
 import pytest
 
-from tilewright.codegen.host.carried_loop import Buffers, emit_repeat
+from tilewright.codegen.host.carried_loop import Buffers, emit_carried_loop
 from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.target.host import host
@@ -35,7 +35,7 @@ def module(known: bool) -> str:
 
     begin = fn.let("icmp sge i64 %most, 0")
     carried = [Buffers("%initial", "%result", "%spare", "8")]
-    steps = emit_repeat(fn, "%count", begin, known, carried, step)
+    steps = emit_carried_loop(fn, "%count", begin, known, carried, step)
     fn.finish("nounwind", f"i64 {steps}")
     return text.text()
 

@@ -179,7 +179,7 @@ class _Main:
         merged = [
             self.fn.let(f"phi i64 [ {one}, %{ends[0][0]} ], [ {two}, %{ends[1][0]} ]", "late")
             for one, two in zip(ends[0][1], ends[1][1], strict=True)
-        ]  # all of them first: nothing may stand before them in a block
+        ]  # all phi nodes first: no instruction may precede them in a block
         for (name, _, _), value in zip(action.sizes, merged, strict=True):
             self._define_size(name, value)
 

@@ -73,7 +73,7 @@ class AvailableLoads:
         self._statement = {}
 
     def forget(self) -> None:
-        """Forget everything: what comes now may come from elsewhere, or after anything."""
+        """Forget everything: the next block may be entered from several predecessors."""
         self._shared, self._held, self._statement = {}, {}, {}
 
     def stored(self, store: Store, register: str) -> None:

@@ -109,7 +109,7 @@ class FunctionBuilder:
         self.block = label
 
     def end_block(self) -> None:
-        """Go on in a new basic block."""
+        """Start a new basic block."""
         label = self.label("next")
         self.emit(f"br label %{label}")
         self.start(label)

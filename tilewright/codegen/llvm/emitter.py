@@ -61,7 +61,7 @@ class ValueEmitter(ABC):
         self.values = values
         self.pointers = pointers
         self.ranges: dict[str, Interval] = {}
-        # The buffers that are known to begin at a multiple of so many bytes.
+        # The known alignment of buffers, in bytes.
         self.alignments: dict[str, int] = {}
         # The buffers that LLVM must not put into registers.
         self.volatile: set[str] = set()

@@ -59,7 +59,7 @@ INTRINSIC_CALLS = {
     "exp2": "exp2",
     "exp2_ftz": "exp2",
 }
-# Those of which less than all digits are wanted: GPUs have an instruction.
+# Approximate functions, for which GPUs have an instruction.
 APPROXIMATE = ("exp2", "exp2_ftz")
 # Functions of one f32 that an architecture has an instruction of its own for.
 NATIVE_CALLS = {("nvptx64", "exp2_ftz"): "llvm.nvvm.ex2.approx.ftz.f"}

@@ -11,7 +11,7 @@ from tilewright.codegen.llvm.types import intrinsic_suffix, is_widened, memory_t
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.ir.loop.nodes import Store
 
-# With more elements between those of a vector, most of what is loaded would not be wanted.
+# With a larger stride, most of the loaded elements would be unused.
 MOST_STRIDE = 4
 
 
@@ -86,7 +86,7 @@ def _is_sparse(e: Load, index: Ramp) -> bool:
 def _picked(e: Load, index: Ramp) -> Expr:
     """Every second, third or fourth element of whole vectors.
 
-    The last of them ends with the last element that is wanted: nothing beyond it is read.
+    The last of them ends with the last element of the vector: nothing beyond it is read.
     """
     stride, count = index.stride, index.count
     last = (count - 1) * stride + 1 - count
@@ -100,14 +100,14 @@ def _picked(e: Load, index: Ramp) -> Expr:
 
 
 def _pick(place: int, lane: int, count: int, k: int, start: int) -> int:
-    """Where the element wanted in `lane` is when vector `k` joins the ones before it."""
+    """The shuffle index of `lane` when vector `k` is joined with those before it."""
     if place // count == k:
         return count + place - start
     return place if k == 1 and place < count else lane
 
 
 def _gather(em: ValueEmitter, e: Load, index: Expr) -> str:
-    """Element by element; the lanes' addresses come from the index vector."""
+    """Element by element, at the addresses of the index vector."""
     lanes = e.lanes
     kind = memory_type(e.dtype)
     mask = None if e.mask is None else em.vector(e.mask, lanes)
@@ -135,7 +135,7 @@ def _places(em: ValueEmitter, buffer: str, dtype: DType, index: Expr, lanes: int
     kind = memory_type(dtype)
     if not isinstance(index, Ramp):
         return _indexed(em, kind, em.pointers[buffer], em.vector(index, lanes), lanes)
-    # Not `inbounds`: the first lane may be masked, and lie anywhere.
+    # Not `inbounds`: a masked first lane may have any address.
     base = em.pointers[buffer]
     first = em.fn.let(f"getelementptr {kind}, ptr {base}, i64 {em.value(index.base)}", "p")
     distances = (lane * index.stride for lane in range(lanes))

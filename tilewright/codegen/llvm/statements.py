@@ -81,7 +81,7 @@ class StatementEmitter:
         self.expressions.loads.forget()
 
     def _operand(self, region: Region, strided: bool) -> Iterator[str]:
-        """The address of an operand, and the bytes from row to row if the rows may lie apart."""
+        """The address of an operand, and its row stride in bytes if rows need not be adjacent."""
         ex, dtype = self.expressions, self.dtypes[region.buffer]
         ((start, row),) = region.ranges
         yield f"ptr {ex.element_pointer(region.buffer, dtype, start)}"

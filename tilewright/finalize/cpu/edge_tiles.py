@@ -180,7 +180,7 @@ def _by_height(body: Stmt, rows: _Rows, left: Expr, heights: list[int]) -> Stmt:
 
 
 def _only_rows_move(body: Stmt, rows: _Rows, marked: Sequence[str], local: frozenset[str]) -> bool:
-    """Whether nothing depends on the number of a tile but its rows: then it may lie elsewhere."""
+    """Whether only its rows depend on the number of a tile, so that it may be shifted."""
     start = rows.number * rows.height
     fixed = moved(body, dict.fromkeys(marked, Var("row") - start), local)
     return not any(rows.number in set(subexpressions(simplify(e))) for e in expressions(fixed))

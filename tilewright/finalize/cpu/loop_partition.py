@@ -80,7 +80,7 @@ class _Guard:
 
 
 def _tightest(guards: Sequence[_Guard]) -> _Guard:
-    """The guard behind whose cut others of its kind hold as well, as far as can be told."""
+    """The guard whose partition makes the others of its kind hold as well, as far as is known."""
     alike = [g for g in guards if g.grows == guards[0].grows and as_int(g.at) is not None]
     if as_int(guards[0].at) is None:
         return guards[0]
@@ -139,7 +139,7 @@ def _masks(stmt: Stmt) -> Iterator[Expr]:
 
 
 def _guard(loop: For, condition: Expr, inner: Extents) -> _Guard | None:
-    """In which iterations `condition` holds whatever the inner loops do, if it can be told."""
+    """The iterations in which `condition` holds for all inner iterations, if they are known."""
     if not _is_index_guard(condition):
         return None
     rest = simplify(condition.a - condition.b)
@@ -179,7 +179,7 @@ def _cut(loop: For, guard: _Guard) -> Stmt:
 
 
 def _tail(loop: For, guard: _Guard, count: Expr, rest: Expr, bare: Stmt) -> For:
-    """The last iterations of a loop; of tiles, where `rest` is not known, what there is of them."""
+    """The last iterations of a loop; of tiles, where `rest` is symbolic, with exact extents."""
     assert isinstance(guard.condition, Binary)
     tile = tile_loops(loop, guard.condition) if as_int(rest) is None else ()
     if len(tile) == 1:
@@ -204,7 +204,7 @@ def _cut_head(loop: For, guard: _Guard) -> Stmt:
 
 
 def _within(position: Expr, loop: For) -> Expr:
-    """A position in a loop, that of its begin or end if it lies outside."""
+    """A position clamped to the iterations of a loop."""
     count = position if prove(const(0) <= position) else maximum(position, const(0))
     return simplify(count if prove(count <= loop.extent) else minimum(count, loop.extent))
 

@@ -88,7 +88,7 @@ def _ends(loop: For) -> Iterator[_Line]:
 
 
 def _only_rows_move(line: _Line) -> bool:
-    """Whether nothing depends on the number of a tile but its rows: then it may lie elsewhere."""
+    """Whether only its rows depend on the number of a tile, so that it may be shifted."""
     number = Var(line.loop.name)
     rows = dict.fromkeys(line.rows, Var("row") - number * line.height)
     fixed = moved(line.loop.body, rows, {b.name for b in _own(line.loop.body)})

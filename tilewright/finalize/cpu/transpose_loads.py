@@ -1,4 +1,4 @@
-"""Vectors of elements that lie apart, side by side with each other: load rows and transpose them.
+"""Adjacent vectors of strided elements: load contiguous rows and transpose them in registers.
 
     C[...] = A[ramp(0, 64, 4)]             alloc A.rows: f32[16] @register
     C[...] = A[ramp(1, 64, 4)]             A.rows[ramp(0, 1, 4)] = A[ramp(0, 1, 4)]
@@ -109,7 +109,7 @@ def _squares(stores: Sequence[Store]) -> Iterator[_Square]:
 
 @dataclass(frozen=True)
 class _Strided:
-    """A vector of elements that lie equally far apart, not side by side."""
+    """A vector load of constant stride other than 1."""
 
     load: Load
     base: Expr

@@ -169,7 +169,7 @@ class Executable(CompiledModel):
     def _another_context(self) -> ExecutionContext:
         """A new context, or where there are enough the next that is given back."""
         with self._change:
-            # before looking: who gives a context back from now on tells us
+            # before the check: a context that is released from now on wakes this thread
             self._waiting += 1
             try:
                 while True:

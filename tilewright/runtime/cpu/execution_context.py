@@ -87,7 +87,7 @@ class ExecutionContext:
             self._block[_NS] = 0
 
     def _choose_holders(self, count: int) -> tuple[Callable[[Any], int], Any]:
-        """How to tell the native code where an array lies, and where to write that."""
+        """How native code gets the address of an array, and where it is written."""
         holders = (ctypes.c_int64 * count).from_buffer(self._block, (_INPUTS + count) * 8)
         if DATA_OFFSET is not None:
             self._block[_OFFSET] = DATA_OFFSET

@@ -27,10 +27,10 @@ from tilewright.runtime.roofline.roofline import Level, Roofline
 REPEATS = 12
 SUM_STEPS = 300_000  # about a millisecond: short, so that some repeat meets no other process
 READ_BYTES = 1 << 25  # that one thread reads in a repeat, from however small an array
-MEMORY_BYTES = 1 << 27  # all arrays together, where they shall lie outside the caches
+MEMORY_BYTES = 1 << 27  # all arrays together, where they must exceed the caches
 CLOCK_STEPS = 2000
 
-# What is assumed where the system does not tell: bytes a core, the last level shared by all.
+# Assumed where the system does not report them: bytes for each core, the last level shared.
 _CACHES = {1: 32 << 10, 2: 512 << 10, 3: 8 << 20}
 
 

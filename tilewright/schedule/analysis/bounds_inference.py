@@ -73,7 +73,7 @@ def required_region(
     for spine, regions in spines:
         block = spine[-1]
         assert isinstance(block, Block)
-        # Stands for the block, with no more in it than what is asked for.
+        # A copy of the block with only the reads and writes that are needed here.
         stub: Stmt = Block("", block.iters, tuple(regions), (), Seq(()))
         for loop in reversed(loops_of(spine[depth:])):
             stub = For(loop.name, loop.extent, loop.kind, stub)
@@ -111,7 +111,7 @@ def _bounded(extent: Expr, scope: Extents) -> Expr:
 
 
 def iterator_range(it: Iter, index: Expr, box: Range, scope: Extents) -> Range | None:
-    """The values of an iterator for which `index` lies in a box; `None` where that is not told."""
+    """The values of an iterator for which `index` is in a box; `None` if they cannot be found."""
     split = split_by(to_affine(index), it.name)
     if split is None or split[0].coeffs or split[1].coeffs or split[1].constant:
         return None

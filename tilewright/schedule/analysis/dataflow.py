@@ -74,7 +74,7 @@ Early = tuple[str, str, str]
 
 
 def early_reads(func: Func) -> dict[Early, Stmt]:
-    """Reads that stand before a write: reader, buffer and writer by name, and the reader itself."""
+    """Reads that precede a write: reader, buffer and writer by name, and the reader itself."""
     found: dict[Early, Stmt] = {}
     open_reads: dict[str, list[Stmt]] = {}
     for leaf in leaves(func.body):

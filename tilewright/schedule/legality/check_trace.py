@@ -20,7 +20,7 @@ from tilewright.schedule.primitives.table import PRIMITIVES
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import Step, Trace
 
-# Steps that say how something runs, or where it lies, and leave blocks as they are.
+# Steps that change how a loop runs or where a buffer is, and no block.
 NOTES = ("annotate", "set_scope", "unroll")
 # Steps that move a part of a block into a block of its own.
 DIVIDING = ("decompose_reduction",)

@@ -145,7 +145,7 @@ class Instances:
         return self.space.relation(domain, image, conditions, names=(_tuple_name(block), "element"))
 
     def never_before(self, a: Place, b: Place) -> bool:
-        """Whether no instance of `a` can run before one of `b`, by their places alone."""
+        """Whether no instance of `a` can run before one of `b`, by their order alone."""
         return not self.shared_loops(a, b) and a.positions[0] >= b.positions[0]
 
     def shared_loops(self, a: Place, b: Place) -> list[For]:

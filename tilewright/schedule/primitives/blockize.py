@@ -134,6 +134,6 @@ class _Split:
         return simplify(start // size, self.scope)
 
     def refusal(self) -> Exception:
-        """The error for a binding that does not come apart."""
+        """The error for a binding that is not a sum of an outer and an inner part."""
         message = f"{self.it.name} = {self.it.binding} is not a tile's number and a place in it"
         return refuse(self.func, "blockize.binding", message, self.block, focus=self.it.name)

@@ -81,7 +81,7 @@ def _written(func: Func, block: Block) -> tuple[str, tuple[str, ...]]:
 
 
 def _alone(func: Func, names: set[str], block: str) -> Spine:
-    """The way to the outermost nest in which there is nothing but these blocks."""
+    """The spine to the outermost nest that holds only these blocks."""
     spine = block_spine(func, block)
     for n, s in enumerate(spine):
         inside = {leaf.name if isinstance(leaf, Block) else "" for leaf in leaves(s)}

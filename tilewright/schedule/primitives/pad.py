@@ -112,7 +112,7 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> 
     extents = {x.name: x.extent for x in iters}
 
     written = block.writes[0].buffer
-    # The iterator is clamped, not the index: what depends on it alone is computed once a row.
+    # The iterator is clamped, not the index: expressions of it are then computed once a row.
     last = {it.name: minimum(Var(it.name), simplify(it.extent - 1))}
     copied = _copied_along(block, it)
 
@@ -145,7 +145,7 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> 
 
 
 def _copied_along(block: Block, it: Iter) -> Load | None:
-    """What a block copies, if neighbours along the iterator lie side by side.
+    """What a block copies, if it has stride 1 along the iterator.
 
     A mask keeps them so, where a clamped index would not.
     """

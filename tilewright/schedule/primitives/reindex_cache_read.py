@@ -82,7 +82,7 @@ def _only_load(func: Func, block: Block, buffer: str) -> Load:
 
 
 def _alone(func: Func, block: str) -> Spine:
-    """The way to the outermost loop with nothing but the block in it."""
+    """The spine to the outermost loop that holds only the block."""
     spine = block_spine(func, block)
     for n, s in enumerate(spine):
         if isinstance(s, For | Block) and list(leaves(s)) == [spine[-1]]:

@@ -1,4 +1,4 @@
-"""The table of primitives: what a schedule step may be called, and where its function lies.
+"""The table of primitives: the names of schedule steps, and the modules of their functions.
 
 A primitive is a function `(func, *args) -> Func`. Where it makes things that later steps refer to,
 a second function with the same arguments gives their names.

@@ -120,7 +120,7 @@ def _axis(name: str, iters: Sequence[Iter], multiple: int) -> _Axis:
     return _Axis(name, tuple(iters), extent, padded)
 
 
-def _is_room(indices: Sequence[Expr], buffer: Buffer, extents: Mapping[str, Expr]) -> bool:
+def _fits_buffer(indices: Sequence[Expr], buffer: Buffer, extents: Mapping[str, Expr]) -> bool:
     """Whether a buffer has elements at all of some indices."""
     pairs = zip(indices, buffer.shape, strict=True)
     return all(prove(index < size, extents) for index, size in pairs)
@@ -179,8 +179,8 @@ class _Product:
         load = operand_load(operand)
         extents = {a.var.name: a.padded for a in axes}
         indices = tuple(simplify(substitute(i, self.values), extents) for i in load.indices)
-        room = _is_room(indices, self.known[load.buffer], extents)
-        first, second = (TRUE if room and a is not self.k else a.inside for a in axes[1:])
+        fits = _fits_buffer(indices, self.known[load.buffer], extents)
+        first, second = (TRUE if fits and a is not self.k else a.inside for a in axes[1:])
         mask = first & second
         if load.mask is not None:
             mask = mask & simplify(substitute(load.mask, self.values), extents)

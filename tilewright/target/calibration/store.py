@@ -59,7 +59,7 @@ def remove_calibration() -> bool:
 
 
 def calibration_path() -> Path | None:
-    """Where this machine's calibration lies, or would; None without a cache."""
+    """The path of this machine's calibration; None without a cache."""
     store = open_cache()
     if store is None:
         return None

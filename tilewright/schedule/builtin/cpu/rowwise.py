@@ -89,7 +89,7 @@ def schedule_rowwise(sch: Schedule, graph: BlockGraph, rows: int, target: CpuTar
 
 
 def _vectorize(sch: Schedule, before: Block, rows: int, target: CpuTarget) -> None:
-    """Lay the last axis of one block over vector lanes."""
+    """Vectorize the last axis of one block."""
     lanes = target.lanes(value_of(before).dtype.bits)
     axes = reductions(before) or spatial(before)[rows:]
     if not axes:

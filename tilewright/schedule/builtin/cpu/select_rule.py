@@ -90,7 +90,7 @@ def _schedule_reductions(
 
 def _possible_rules(graph: BlockGraph, sums: list[str], constants: frozenset[str]) -> Iterator[str]:
     """The rules for a function with reductions, the best first."""
-    if len(graph.outputs) == 1:  # else some block in the middle is wanted whole
+    if len(graph.outputs) == 1:  # else the whole result of an earlier block is an output
         rows = row_axes(graph)
         one = graph.block(sums[0]) if len(sums) == 1 else None
         if one is not None and match_stencil(one, graph, constants) is not None:

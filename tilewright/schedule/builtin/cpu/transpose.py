@@ -9,7 +9,7 @@
 A square of vectors is loaded by rows and transposed by shuffles (`finalize/cpu/transpose_loads`).
 One block of columns fills whole cache lines of what is written and takes as many lines of what is
 read, few enough for the nearest cache whatever the distance between them. Where sizes are not known
-all loops of a square are cut to what there is (`finalize/cpu/remainder_loops`), so short axes cost
+all loops of a square get exact remainders (`finalize/cpu/remainder_loops`), so short axes cost
 little.
 """
 
@@ -59,7 +59,7 @@ def crossing_axis(block: Block, graph: BlockGraph, target: CpuTarget) -> Iter | 
 def _side(block: Block, target: CpuTarget) -> int:
     """The elements of a square's row: a vector of them, if the registers hold two such squares.
 
-    Larger ones are kept in memory meanwhile, and take LLVM a minute.
+    Larger ones would be spilled, and take LLVM a minute.
     """
     return min(target.lanes(value_of(block).dtype.bits), target.vector_registers // 2)
 
@@ -100,6 +100,6 @@ def schedule_transposed(
     extents = [typical_extent(it.extent) for it in others]
     extents += [-(-typical_extent(it.extent) // n) for it, n in sizes]
     if as_int(simplify(column.extent % (vectors * lanes))) != 0:
-        loops.pop()  # its last iteration differs: fused with others it could not be told apart
+        loops.pop()  # the last iteration has guards, which fusing would spread over all iterations
         extents.pop()
     return loops, extents

@@ -25,8 +25,8 @@ def choose_mc(
         return 0
     few = panels_bytes(block, axes) <= target.l2 // 4
     elements = steps_of(block) + (typical_extent(axes.n.extent) if few else 0)
-    room = target.l2 // 2 // (elements * accumulator_dtype(block).bytes * tile.mr)
-    default = mc_tiles_near(tiles, max(1, room))
+    fitting = target.l2 // 2 // (elements * accumulator_dtype(block).bytes * tile.mr)
+    default = mc_tiles_near(tiles, max(1, fitting))
     return sch.choose(f"{block.name}.mc_tiles", default, lambda: divisors(tiles))
 
 
