@@ -1,6 +1,6 @@
 """The cost of a convolution or pooling with channels first and with channels last.
 
-The unit is a multiply-add at full vector throughput; the figures are in `target/calibration/cpu.py`.
+The unit is a multiply-add at full vector throughput; figures are in `target/calibration/cpu.py`.
 Costs follow from the vectorized axis:
 
 | windows                | channels last                      | channels first                     |
