@@ -22,7 +22,7 @@ from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.canonicalize.decompose import decompose
 from tilewright.passes.context import PassContext, WhyNotFused
-from tilewright.passes.fuse import MOST_NODES, MOST_READS, fuse
+from tilewright.passes.fuse import MAX_NODES, MAX_READS, fuse
 
 
 class _Maker(GraphBuilder):
@@ -216,16 +216,16 @@ def test_what_is_read_many_times_is_computed_once() -> None:
 def test_long_chains_are_cut() -> None:
     g = _Maker("f")
     y = g.input("x", tensor(F32, 8))
-    for _ in range(2 * MOST_NODES):
+    for _ in range(2 * MAX_NODES):
         y = g("tanh", y)
     after, not_fused = reported(g.graph(y))
-    assert [len(n.regions[0].nodes) for n in after.nodes] == [MOST_NODES, MOST_NODES]
-    assert [r.reason for r in not_fused] == [f"a kernel computes at most {MOST_NODES} operators"]
+    assert [len(n.regions[0].nodes) for n in after.nodes] == [MAX_NODES, MAX_NODES]
+    assert [r.reason for r in not_fused] == [f"a kernel computes at most {MAX_NODES} operators"]
 
 
 def test_a_kernel_reads_a_bounded_number_of_values() -> None:
     g = _Maker("f")
-    values = [g.input(f"x{i}", tensor(F32, 8)) for i in range(3 * MOST_READS)]
+    values = [g.input(f"x{i}", tensor(F32, 8)) for i in range(3 * MAX_READS)]
     halves = [g.add("concat", *values[i::2], attrs=ConcatAttrs(0)) for i in range(2)]
     after, _ = reported(g.graph(g.add("concat", *halves, attrs=ConcatAttrs(0))))
     assert [len(n.inputs) for n in after.nodes] == [len(values) // 2, len(values) // 2, 2]
@@ -235,10 +235,10 @@ def test_a_kernel_reads_a_bounded_number_of_values() -> None:
 def test_a_kernel_chooses_among_few_parts_though_they_are_one_value() -> None:
     g = _Maker("f")
     x = g.input("x", tensor(F32, 8))
-    pieces = [g.add("concat", *[x] * MOST_READS, attrs=ConcatAttrs(0)) for _ in range(2)]
+    pieces = [g.add("concat", *[x] * MAX_READS, attrs=ConcatAttrs(0)) for _ in range(2)]
     after, not_fused = reported(g.graph(g.add("concat", *pieces, attrs=ConcatAttrs(0))))
     assert len(after.nodes) == 3
-    reason = f"a kernel reads, and chooses among, at most {MOST_READS} values"
+    reason = f"a kernel reads, and chooses among, at most {MAX_READS} values"
     assert set(reasons(not_fused)) == {reason}
 
 

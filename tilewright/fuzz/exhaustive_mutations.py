@@ -27,7 +27,7 @@ from tilewright.fuzz.seed_corpus import Seed, modules_for, seeds_of
 Change = Callable[[ModelProto], object]
 
 # An operand of at most so many elements is also tried as a constant, which converters may read.
-MOST_CONSTANT = 16
+MAX_CONSTANT = 16
 LARGE = 1 << 40
 NUMBERS = (0, -1, 99, LARGE)
 KINDS: dict[int, Any] = {
@@ -300,7 +300,7 @@ def _set_shape(shape: list[int], model: ModelProto, declared: TypeProto) -> None
 
 def _constants(seed: Seed, name: str) -> Iterator[_InputChange]:
     given = seed.inputs.get(name)
-    if not isinstance(given, np.ndarray) or given.size > MOST_CONSTANT:
+    if not isinstance(given, np.ndarray) or given.size > MAX_CONSTANT:
         return
     yield "constant", partial(_set_constant, arrays.from_array(given, name))
     for what, tensor in _tensors(given):

@@ -63,7 +63,7 @@ KNOWN_DIFFERENCES_CAST_TO: Mapping[int, str] = {
 }
 # How much further than roundings of the interpreter a result may lie from the reference's: it sums
 # in other orders, and half-precision steps by steps.
-ROOM = 16.0
+SLACK_FACTOR = 16.0
 # Shares of numbers no further apart than this have all their digits.
 NARROW = 8.0
 _INTEGERS = [
@@ -300,7 +300,7 @@ def _apart(ours: Any, theirs: Any, spread: np.ndarray | None) -> str:
     floats = is_float(theirs.dtype) and is_float(ours.dtype)
     if floats or theirs.dtype.kind == ours.dtype.kind:
         theirs = theirs.astype(ours.dtype)
-    return mismatch(ours, theirs, ROOM * (spread + last), False)
+    return mismatch(ours, theirs, SLACK_FACTOR * (spread + last), False)
 
 
 def _last(theirs: np.ndarray, ours: np.dtype) -> np.ndarray:

@@ -20,8 +20,8 @@ from tilewright.fuzz.oracle import interpreter
 from tilewright.fuzz.random_values import random_array, random_shape
 from tilewright.ops.interpret import evaluate_node
 
-# A draft takes no step whose values would be larger.
-MOST_ELEMENTS = 1 << 14
+# A model takes no step whose values would be larger.
+MAX_ELEMENTS = 1 << 14
 
 
 class PartialModel:
@@ -66,7 +66,7 @@ class PartialModel:
     def node(
         self, op: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any
     ) -> NodeProto:
-        """A node that is not yet part of the draft; empty attributes are left out."""
+        """A node that is not yet part of the model; empty attributes are left out."""
         names = [self.name() for _ in range(outputs)]
         given = {key: value for key, value in attributes.items() if value != []}
         return helper.make_node(op, list(inputs), names, **given)
@@ -76,7 +76,7 @@ class PartialModel:
         read = dict.fromkeys(name for node in nodes for name in sorted(reads(node)))
         made = [name for node in nodes for name in node.output if name]
         given = {name: self.values[name] for name in read if name in self.values}
-        if any(array.size > MOST_ELEMENTS for array in given.values()):
+        if any(array.size > MAX_ELEMENTS for array in given.values()):
             return []
         fixed = [name for name in given if name in self.constants]
         model = self._model(nodes, [n for n in given if n not in fixed], fixed, made)
@@ -87,7 +87,7 @@ class PartialModel:
         except Error:
             self.refused += 1
             return []
-        if not all(isinstance(x, np.ndarray) and x.size <= MOST_ELEMENTS for x in results):
+        if not all(isinstance(x, np.ndarray) and x.size <= MAX_ELEMENTS for x in results):
             return []
         self.values.update(zip(made, results, strict=True))
         self.nodes += nodes

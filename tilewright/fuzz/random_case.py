@@ -22,7 +22,7 @@ from tilewright.fuzz.templates.table import STEPS
 RANDOM = ("bernoulli", "dropout")
 SIZES_TO_RUN = (1, 0, 2, 6, 11)
 # Open sizes are not run where all inputs together would have more elements.
-MOST_TO_RUN = 1 << 12
+MAX_TO_RUN = 1 << 12
 
 Save = Callable[[Case], object]
 
@@ -81,7 +81,7 @@ def _grow(d: PartialModel) -> None:
 
 
 def _with_open_sizes(d: PartialModel) -> Case:
-    """The draft with one or two sizes of its inputs open, run at several; or as it is."""
+    """The model with one or two sizes of its inputs open, run at several; or as it is."""
     fixed = d.case()
     sizes = sorted({s for run in fixed.runs for a in run.values() for s in a.shape if s > 1})
     if not sizes:
@@ -94,7 +94,7 @@ def _with_open_sizes(d: PartialModel) -> Case:
     except Error:
         return fixed
     others = [_resized(case.runs[0], dict.fromkeys(chosen, size)) for size in SIZES_TO_RUN]
-    small = [run for run in others if sum(a.size for a in run.values()) <= MOST_TO_RUN]
+    small = [run for run in others if sum(a.size for a in run.values()) <= MAX_TO_RUN]
     return replace(case, runs=(*case.runs, *small))
 
 

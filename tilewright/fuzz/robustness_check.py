@@ -26,9 +26,9 @@ from tilewright.fuzz.differential_check import CheckResult
 from tilewright.fuzz.mutators import every_node
 
 # A model is run if its inputs have at most so many elements.
-MOST_ELEMENTS = 1 << 16
+MAX_ELEMENTS = 1 << 16
 # And if its loops take at most so many steps, as far as the model says.
-MOST_STEPS = 1 << 16
+MAX_STEPS = 1 << 16
 
 
 def check_robustness(path: Path, inputs: Mapping[str, Any]) -> CheckResult:
@@ -77,7 +77,7 @@ def _given(executable: Any, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
             given[port.name] = old
             continue
         shape = [max(size, 0) if isinstance(size, int) else 3 for size in port.shape]
-        if np.prod(shape, dtype=object) > MOST_ELEMENTS:
+        if np.prod(shape, dtype=object) > MAX_ELEMENTS:
             return None
         given[port.name] = _fitted(old, shape, port.dtype.numpy)
     return given
@@ -93,7 +93,7 @@ def _is_endless(path: Path, given: Mapping[str, Any]) -> bool:
             with suppress(ValueError):  # malformed, but not needed: else it would have been refused
                 numbers.setdefault(tensor.name, numpy_helper.to_array(tensor))
     known = [np.asarray(number) for number in numbers.values()]
-    many = (x.max(initial=0) > MOST_STEPS for x in known if x.dtype.kind in "iu")
+    many = (x.max(initial=0) > MAX_STEPS for x in known if x.dtype.kind in "iu")
     return "" in counts or any(many)
 
 

@@ -34,7 +34,7 @@ _NAMES = {
 
 
 def seed_step(d: PartialModel, seed: Seed) -> list[str]:
-    """Add the nodes of a case to a draft, as they are or varied."""
+    """Add the nodes of a case to a model, as they are or varied."""
     inputs = dict(seed.inputs)
     if d.rng.random() < 0.4:
         inputs = resized(d.rng, inputs)
@@ -96,7 +96,7 @@ def _wide(dtype: np.dtype) -> type[np.generic]:
 
 
 def _operand(d: PartialModel, array: np.ndarray) -> str:
-    """A case's operand in a draft: itself, other elements, or a value that is there."""
+    """A case's operand in a model: itself, other elements, or a value that is there."""
     chance = d.rng.random()
     data = is_float(array.dtype) or array.dtype == np.bool_
     same = [name for name, value in d.values.items() if value.dtype == array.dtype and value.size]

@@ -70,7 +70,7 @@ def run_outputs(
         except Error as error:
             raise error.at(node.loc) from error.__cause__
         values.update(zip(node.outputs, results, strict=True))
-        bind_late(node, results, sizes)
+        bind_dynamic_dims(node, results, sizes)
         _require(next(checks), sizes)
     return [values[name] for name in graph.outputs]
 
@@ -81,8 +81,8 @@ def _require(checks: Sequence[Check], sizes: Sizes) -> None:
             raise ExecutionError("run.check", check.message, loc=check.loc)
 
 
-def bind_late(node: Node, results: Sequence[np.ndarray], sizes: dict[str, int]) -> None:
-    """Sizes that are known only now: learnt, or because control flow has gone one way."""
+def bind_dynamic_dims(node: Node, results: Sequence[np.ndarray], sizes: dict[str, int]) -> None:
+    """Record the data-dependent dimensions that a node has defined."""
     if isinstance(node.attrs, BindDimAttrs):
         found = int(results[0].reshape(()))
         if not 0 <= found <= evaluate(node.attrs.bound, sizes):
@@ -165,8 +165,8 @@ def _run_loop(node: Node, inputs: Arrays, sizes: Sizes, within: Step | None) -> 
     after = {**sizes, attrs.trip_count_dim: step}
     typed = zip(node.types[attrs.carried :], rows, strict=True)
     stacks = (_stacked(t, row, after) for t, row in typed)
-    turned = (x[::-1] if i in attrs.backward else x for i, x in enumerate(stacks))
-    return [*carried, *turned]
+    ordered = (x[::-1] if i in attrs.backward else x for i, x in enumerate(stacks))
+    return [*carried, *ordered]
 
 
 def _stacked(type: Type, rows: list[np.ndarray], sizes: Sizes) -> np.ndarray:

@@ -38,9 +38,9 @@ IN_PLACE = ("mask_scores", "trilu")
 FUSABLE = ("injective", "reduction", "out_fusable")
 # Far more than models have between two anchors. A kernel's cost grows faster than its operators:
 # long chains are cut, and cross memory once in so many.
-MOST_NODES = 32
+MAX_NODES = 32
 # The same for what a kernel reads.
-MOST_READS = 32
+MAX_READS = 32
 
 
 @dataclass
@@ -98,10 +98,10 @@ class _Fuser:
         if kind not in FUSABLE or source.kind not in FUSABLE:
             apart, why = (n.op, kind) if kind not in FUSABLE else (producer.op, source.kind)
             return f"{apart} is {why}"
-        if len(source.nodes) + len(group.nodes) >= MOST_NODES:
-            return f"a kernel computes at most {MOST_NODES} operators"
-        if not self._has_room(source, group, n):
-            return f"a kernel reads, and chooses among, at most {MOST_READS} values"
+        if len(source.nodes) + len(group.nodes) >= MAX_NODES:
+            return f"a kernel computes at most {MAX_NODES} operators"
+        if not self._fits(source, group, n):
+            return f"a kernel reads, and chooses among, at most {MAX_READS} values"
         if self._needed_elsewhere(source, n):
             return f"the value of {producer.op} is needed elsewhere"
         anchors = ("out_fusable", "reduction")
@@ -111,14 +111,14 @@ class _Fuser:
             return self._prologue_obstacle(source, n, kind)
         return self._epilogue_obstacle(producer, n)
 
-    def _has_room(self, source: _Group, group: _Group, n: Node) -> bool:
+    def _fits(self, source: _Group, group: _Group, n: Node) -> bool:
         """Whether the groups and `n` together read no more values than a kernel should.
 
         Nor choose among more: one value that is concatenated many times is as many parts.
         """
         reads = source.reads.union(group.reads, n.inputs) - source.members - group.members
         parts = sum(_parts(m) for m in (*source.nodes, *group.nodes, n))
-        return max(len(reads), parts) <= max(MOST_READS, len(set(n.inputs)))
+        return max(len(reads), parts) <= max(MAX_READS, len(set(n.inputs)))
 
     def _prologue_obstacle(self, source: _Group, n: Node, kind: str) -> str | None:
         if kind != "out_fusable" and not get_op(n.op).rereads:

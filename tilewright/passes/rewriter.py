@@ -132,7 +132,7 @@ class Rewriter(GraphBuilder):
         return None if data is None else constant_as_exprs(data)
 
     def _track(self, n: Node) -> None:
-        """Nothing: what a value is known to be is worked out when somebody asks."""
+        """Nothing: symbolic values are computed on demand."""
 
     def producer(self, name: str) -> Node | None:
         """The node of the new graph that defines a value; inputs and constants have none."""

@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.fuzz.differential_check import check_case
 from tilewright.fuzz.partial_model import PartialModel
-from tilewright.fuzz.templates.plain import MOST_INSERTED, any_axis, fitted, some_axes, top
+from tilewright.fuzz.templates.plain import MAX_INSERTED, any_axis, fitted, some_axes, top
 
 
 @pytest.mark.parametrize("shape", [(7,), (2, 3), ()])
@@ -35,4 +35,4 @@ def test_the_interpreter_does_not_sort_thousands() -> None:
     x = d.give(np.arange(10_000, dtype=np.float32), constant=False)
     for _ in range(3):
         values, _ = top(d, x)
-        assert d.values[values].size * 10_000 <= MOST_INSERTED
+        assert d.values[values].size * 10_000 <= MAX_INSERTED

@@ -1,4 +1,4 @@
-"""When late sizes are known."""
+"""When data-dependent dimensions are known."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.algebra.combine_parallel_matmuls import (
-    MOST_PRODUCTS,
+    MAX_PRODUCTS,
     combine_parallel_matmuls,
 )
 from tilewright.passes.canonicalize.dce import dce
@@ -164,10 +164,10 @@ def test_results_of_the_graph_are_in_no_stack() -> None:
 
 def test_many_are_cut_into_stacks() -> None:
     g, x = start()
-    graph = g.graph(*(g.read(g.layer(x)) for _ in range(2 * MOST_PRODUCTS + 1)))
+    graph = g.graph(*(g.read(g.layer(x)) for _ in range(2 * MAX_PRODUCTS + 1)))
     shapes = ops(stacked(graph), "matmul")
     assert sorted(map(len, shapes)) == [2, 3, 3]
-    assert [str(MOST_PRODUCTS), "6", "64"] in shapes
+    assert [str(MAX_PRODUCTS), "6", "64"] in shapes
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from tests.passes.memory.test_eliminate_concat import ops, start
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.memory.eliminate_concat import eliminate_concat
-from tilewright.passes.memory.factor_concats import MOST_PARTS, factor_concats
+from tilewright.passes.memory.factor_concats import MAX_PARTS, factor_concats
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -46,12 +46,12 @@ def test_the_longest_run_is_taken_and_other_axes_are_not() -> None:
     assert_same_results(graph, after)
 
 
-@pytest.mark.parametrize("count", [MOST_PARTS + 1, 2 * MOST_PARTS, MOST_PARTS**2 + 5])
+@pytest.mark.parametrize("count", [MAX_PARTS + 1, 2 * MAX_PARTS, MAX_PARTS**2 + 5])
 def test_many_parts_are_joined_in_pieces(count: int) -> None:
     g, x = start(2)
     parts = [g("mul", x, x) for _ in range(count)]
     graph = g.graph(g("concat", *parts, axis=1))
     after = dce(factor_concats(graph, ON_CPU), ON_CPU)
-    assert all(len(n.inputs) <= MOST_PARTS for n in after.nodes)
+    assert all(len(n.inputs) <= MAX_PARTS for n in after.nodes)
     assert ops(after).count("concat") >= 2
     assert_same_results(graph, after)

@@ -15,7 +15,7 @@ from tilewright.arith.evaluate import evaluate
 from tilewright.core.errors import Error, ExecutionError
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Type
-from tilewright.ops.interpret import bind_late, bind_sizes, evaluate_node
+from tilewright.ops.interpret import bind_dynamic_dims, bind_sizes, evaluate_node
 from tilewright.ops.registry import get_op
 
 # Operations up to which loops are interpreted: that takes seconds.
@@ -102,5 +102,5 @@ class ReferenceValues:
             except Error as error:
                 raise error.at(n.loc) from error.__cause__
             values.update(zip(n.outputs, results, strict=True))
-            bind_late(n, results, known)
+            bind_dynamic_dims(n, results, known)
         return values, known

@@ -29,7 +29,7 @@ from tilewright.core.errors import FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.backtracking import Backtracker
 from tilewright.frontends.onnx.evaluate_constant import computed
 from tilewright.frontends.onnx.model.dtypes import onnx_dtype
-from tilewright.frontends.onnx.model.sparse import MOST_ELEMENTS, dense
+from tilewright.frontends.onnx.model.sparse import MAX_ELEMENTS, dense
 from tilewright.frontends.onnx.model.tensors import TensorReader
 from tilewright.frontends.onnx.segments.data_dependent import DataDependent, NeedsConcreteValue
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
@@ -158,8 +158,8 @@ class OnnxNode:
         what = f"a table of {' x '.join(map(str, sizes))} numbers"
         if min(sizes) < 0:
             raise self.invalid(what)
-        if prod(sizes) > MOST_ELEMENTS:
-            raise self.unsupported(what, f"at most {MOST_ELEMENTS}")
+        if prod(sizes) > MAX_ELEMENTS:
+            raise self.unsupported(what, f"at most {MAX_ELEMENTS}")
 
     def invalid(self, what: str, help: str = "") -> FrontendError:
         """The error for a node that ONNX itself does not allow."""
@@ -225,10 +225,10 @@ class OnnxContext:
         """A name for a size that is known only when the model runs."""
         return data_dependent_dim(next(self.dynamic_dim_numbers))
 
-    def learn(self, n: OnnxNode, count: str, limit: Expr) -> Expr:
-        """The size that `count`, one integer, has when the model runs; it is at most `limit`."""
+    def bind_dim(self, n: OnnxNode, count: str, bound: Expr) -> Expr:
+        """The dimension whose value is `count`, one integer, at run time; at most `bound`."""
         name = self.fresh_size()
-        known = self.add(n, "bind_dim", count, attrs=BindDimAttrs(name, limit))
+        known = self.add(n, "bind_dim", count, attrs=BindDimAttrs(name, bound))
         self.g.set_symbolic_value(known, Var(name))
         return Var(name)
 
@@ -280,7 +280,7 @@ class OnnxContext:
         return self.g.constant_data(name)
 
     def _computed_data(self, name: str) -> np.ndarray | None:
-        """The data of a value that has to be known, if it is a constant or comes of constants."""
+        """The data of a value, if it is a constant or depends on constants only."""
         data = self.constant_of(name)
         return data if data is not None else computed(self.g, name)
 

@@ -17,7 +17,7 @@ from tilewright.ops.interpret import evaluate_node
 
 
 def computed(g: GraphBuilder, name: str) -> np.ndarray | None:
-    """What a value is, if it and all that it is computed from are small and come of constants."""
+    """The data of a value, if it is small and depends on small constants only."""
     nodes = _ancestors(g, name)
     if nodes is None:
         return None
@@ -29,7 +29,7 @@ def computed(g: GraphBuilder, name: str) -> np.ndarray | None:
 
 
 def _ancestors(g: GraphBuilder, name: str) -> list[Node] | None:
-    """The nodes that a value comes of, in order; `None` if constants are not all that they read."""
+    """The nodes that compute a value, in order; `None` if they read more than constants."""
     producers = {out: node for node in g.nodes for out in node.outputs}
     found: dict[int, Node] = {}
     asked = [name]

@@ -29,7 +29,7 @@ def to_argument(tensor: torch.Tensor) -> np.ndarray | torch.Tensor:
 
 
 def _whole(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor whose elements lie one behind the other and are what they seem."""
+    """A contiguous tensor without lazy negation or conjugation."""
     if tensor.device.type not in ("cpu", "cuda") or tensor.layout != torch.strided:
         raise UnsupportedError(
             "torch.tensor",

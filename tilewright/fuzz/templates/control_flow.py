@@ -14,14 +14,14 @@ from onnx import GraphProto, NodeProto, ValueInfoProto, helper
 from tilewright.fuzz.partial_model import PartialModel, value_info
 
 # A longer axis is not scanned, since each step is interpreted many times.
-MOST_STEPS = 32
+MAX_STEPS = 32
 
 Grow = Callable[[PartialModel, str], list[str]]
 Maker = Callable[[PartialModel, str, Sequence[Grow]], list[str]]
 
 
 class Body(PartialModel):
-    """A draft within another: names and operands from outside are that one's."""
+    """A model within another: names and operands from outside are that one's."""
 
     def __init__(self, outer: PartialModel, given: Mapping[str, np.ndarray]) -> None:
         super().__init__(outer.rng, outer.opsets, outer.save)
@@ -132,7 +132,7 @@ def scan(d: PartialModel, x: str, steps: Sequence[Grow]) -> list[str]:
     # ONNX's reference knows the first axis and the direction forwards only.
     plain = d.rng.random() < 0.6
     axis = 0 if plain else d.rng.randrange(array.ndim)
-    if not 0 < array.shape[axis] <= MOST_STEPS:
+    if not 0 < array.shape[axis] <= MAX_STEPS:
         return []
     state, element = d.name(), d.name()
     start = d.fresh(array.dtype, () if d.rng.random() < 0.4 else np.take(array, 0, axis).shape)

@@ -24,7 +24,7 @@ BINARY = """Add Sub Mul Div Pow Mod Max Min PRelu Equal Less LessOrEqual Greater
 REDUCTIONS = """ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum
     ReduceSumSquare ReduceLogSumExp""".split()
 # The interpreter compares each element of a TopK with all that are kept, one by one.
-MOST_INSERTED = 1 << 18
+MAX_INSERTED = 1 << 18
 ROWS = ("Softmax", "LogSoftmax", "Hardmax", "LpNormalization")
 
 
@@ -220,7 +220,7 @@ def top(d: PartialModel, x: str) -> list[str]:
     """The largest or smallest elements and where they are."""
     axis, array = any_axis(d, x), d.values[x]
     size = array.shape[axis] if array.ndim else 0
-    k = d.setting([d.rng.randint(0, min(size, MOST_INSERTED // max(1, array.size)))])
+    k = d.setting([d.rng.randint(0, min(size, MAX_INSERTED // max(1, array.size)))])
     return d.attempt(d.node("TopK", [x, k], 2, axis=axis, largest=d.rng.randrange(2)))
 
 

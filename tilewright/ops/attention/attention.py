@@ -232,8 +232,8 @@ def _split_heads(g: GraphOps, x: str, *heads: int) -> str:
     batch, length, hidden = g.type(x).shape
     split = _reshape(g, x, batch, length, *heads, simplify(hidden // prod(heads)))
     rank = len(heads) + 3
-    turned = TransposeAttrs((0, *range(2, rank - 1), 1, rank - 1))
-    return g.add("transpose", split, attrs=turned)
+    transposed = TransposeAttrs((0, *range(2, rank - 1), 1, rank - 1))
+    return g.add("transpose", split, attrs=transposed)
 
 
 def _mask_of_groups(g: GraphOps, mask: str, groups: Sequence[int]) -> str:
@@ -253,8 +253,8 @@ def _join_heads(g: GraphOps, x: str, flat: bool = False) -> str:
     if not flat:
         return _reshape(g, x, batch, every, length, size)
     rank = g.type(x).rank
-    turned = TransposeAttrs((0, rank - 2, *range(1, rank - 2), rank - 1))
-    rows = g.add("transpose", x, attrs=turned)
+    transposed = TransposeAttrs((0, rank - 2, *range(1, rank - 2), rank - 1))
+    rows = g.add("transpose", x, attrs=transposed)
     return _reshape(g, rows, batch, length, simplify(every * size))
 
 
@@ -283,8 +283,8 @@ def _products(g: GraphOps, attrs: AttentionAttrs, q: str, keys: str) -> str:
         scale = 1 / float(np.sqrt(max(known, 1)))  # the sum of no products is 0 at any scale
     scaled = g.add("mul", q, _scalar(g, scale, q))
     rank = g.type(q).rank
-    turned = TransposeAttrs((*range(rank - 2), rank - 1, rank - 2))
-    return g.add("matmul", scaled, g.add("transpose", _shared(g, keys, rank), attrs=turned))
+    transposed = TransposeAttrs((*range(rank - 2), rank - 1, rank - 2))
+    return g.add("matmul", scaled, g.add("transpose", _shared(g, keys, rank), attrs=transposed))
 
 
 def _softcap(g: GraphOps, scores: str, cap: float) -> str:

@@ -359,7 +359,7 @@ class Body(Scores):
         return [*shares, self._result(value, self._at("share"))]
 
     def _result(self, value: Expr, share: Expr) -> Stmt:
-        """The nest that stores what comes of weighted values and the share of each."""
+        """The nest that stores the weighted values, normalized by the sum of each row."""
         store = self._stored_result(value, share, self.batch)
         return self._nest("y0", [(E, "S", self.p.v[-1])], store, inside=False)
 
@@ -367,7 +367,7 @@ class Body(Scores):
         return self._stored(self._divided(value, share), batch)
 
     def _divided(self, value: Expr, share: Expr) -> Expr:
-        """What comes of weighted values, as it is stored."""
+        """The weighted values of a row, normalized, as they are stored."""
         value = value * share
         if self.p.attrs.fully_masked == "finite":
             value = select(share.eq(share), value, const(0, self.dtype))

@@ -148,7 +148,7 @@ class Problem:
 
     @property
     def parts(self) -> int:
-        """How many blocks of threads the keys of a row are dealt out to."""
+        """How many thread blocks the keys of a row are split over."""
         return self.attrs.tile[2] if len(self.attrs.tile) > 2 else 1
 
     @property

@@ -143,9 +143,9 @@ def phase_weights(
         backwards = attrs.strides[axis] * np.arange(taps)[::-1, None]
         parts = np.take(parts, first + np.arange(count) + backwards, 3 + axis)
     tap_axes, phase_axes = range(3, 3 + 2 * rank, 2), range(4, 3 + 2 * rank, 2)
-    turned = parts.transpose(0, 2, *phase_axes, 1, *tap_axes)
+    transposed = parts.transpose(0, 2, *phase_axes, 1, *tap_axes)
     out = groups * group_out * prod(phases.number for phases in chosen)
-    return np.ascontiguousarray(turned).reshape(out, group_in, *(p.taps for p in chosen))
+    return np.ascontiguousarray(transposed).reshape(out, group_in, *(p.taps for p in chosen))
 
 
 def _interleaved(g: GraphOps, attrs: ConvTransposeAttrs, phases: str, shape: Shape) -> str:

@@ -111,7 +111,7 @@ OPS = (
         propagate=known(lambda e: unary("not", e)),
         doc="whether it does not hold",
     ),
-    row("bitwise_not", lambda _, x: unary("not", x), integers, doc="every bit turned"),
+    row("bitwise_not", lambda _, x: unary("not", x), integers, doc="every bit inverted"),
     row("bit_shift", _shift, integers, attrs=ShiftAttrs, flops=3, doc="bits moved left or right"),
     row("is_nan", function("isnan"), all_floats, result=BOOL, doc="whether not a number"),
     row("is_inf", _is_inf, all_floats, result=BOOL, attrs=IsInfAttrs, doc="whether infinite"),

@@ -36,7 +36,7 @@ from tilewright.ops.tensor.manipulation import static_sizes
 # Ends of regions are multiples of 1 by this, so that products with sizes have room in 64 bits.
 ROI_UNITS = 1 << 26
 # How many times as far as an image is long a region of it may end.
-MOST_ROI = 256.0
+MAX_ROI = 256.0
 
 
 @node
@@ -162,8 +162,8 @@ def _resize_type(attrs: ResizeAttrs, ins: Sequence[TensorType]) -> TensorType:
             raise fail("resize", f"no mode {given!r}", f"use one of {', '.join(table)}")
     if attrs.transform == "tf_crop_and_resize" and len(attrs.roi) != x.rank:
         raise fail("resize", "tf_crop_and_resize needs a region of interest")
-    if not all(abs(v) <= MOST_ROI for ends in attrs.roi for v in ends):
-        raise fail("resize", f"the region {attrs.roi} ends beyond {MOST_ROI} images")
+    if not all(abs(v) <= MAX_ROI for ends in attrs.roi for v in ends):
+        raise fail("resize", f"the region {attrs.roi} ends beyond {MAX_ROI} images")
     if not all(has_elements("resize", size, attrs.shape) for size in x.shape):
         raise fail("resize", f"{x} has no elements to sample")
     return TensorType(x.dtype, tuple(simplify(d) for d in attrs.shape))

@@ -193,7 +193,7 @@ def _pool(
     outs: Sequence[TensorType],
     bin_of: Callable[[Expr, Expr, Expr], _Bin],
 ) -> Func:
-    """One block a bin, which runs through it: where an element lies is the same in all channels."""
+    """One block a bin, which iterates over it: positions are the same in all channels."""
     buffers = parameters(ins, outs)
     dtype, real = ins[0].dtype, accumulator(ins[0].dtype)
     result = Buffer(RESULT, real, outs[0].shape)

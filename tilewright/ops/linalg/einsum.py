@@ -185,7 +185,7 @@ def _contract(g: GraphOps, a: _Term, b: _Term, later: str) -> _Term:
 
 
 def _reduced(g: GraphOps, term: _Term, needed: str) -> _Term:
-    """A term with repeated labels made diagonals and labels that nobody needs summed away."""
+    """A term with diagonals taken for repeated labels, and unused labels summed away."""
     kept = "".join(c for c in dict.fromkeys(term.labels) if c in needed)
     return term if kept == term.labels else _Term(_formula(g, [term], kept), kept)
 

@@ -203,10 +203,10 @@ class _Layer:
         """The state's weights [H, G, H] of a direction; those of a candidate computed later."""
         r = self.pick(self.inputs[R], 0, number)
         split = self.reshape(r, self.gates, self.units, self.units)
-        turned = self.transpose(split, 2, 0, 1)
+        transposed = self.transpose(split, 2, 0, 1)
         if self.cell.name != "gru" or self.attrs.reset_after:
-            return turned, ""
-        return self.part(turned, 1, 0, 2), self.part(turned, 1, 2, 3)
+            return transposed, ""
+        return self.part(transposed, 1, 0, 2), self.part(transposed, 1, 2, 3)
 
     def extra(self, number: int, late_bias: str) -> str:
         """What else a cell takes: peepholes, or a bias that is added late."""
@@ -247,8 +247,8 @@ class _Layer:
         (y, *states) = zip(*found, strict=True)
         if not self.attrs.batch_first:
             return (self.stacked(y, 1), *(self.stacked(s, 0) for s in states))
-        turned = [self.transpose(v, 1, 0, 2) for v in y]
-        return (self.stacked(turned, 2), *(self.stacked(s, 1) for s in states))
+        transposed = [self.transpose(v, 1, 0, 2) for v in y]
+        return (self.stacked(transposed, 2), *(self.stacked(s, 1) for s in states))
 
 
 def _decompose(

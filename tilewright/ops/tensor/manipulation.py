@@ -50,7 +50,7 @@ class TileAttrs(Attrs):
 
 @node
 class ReverseAttrs(Attrs):
-    """The axes along which the order of elements is turned round."""
+    """The axes along which the order of elements is reversed."""
 
     axes: tuple[int, ...]
 
@@ -222,10 +222,10 @@ def _reverse(
     b: Builder, attrs: ReverseAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
     x = ins[0]
-    turned = {normalize_axis("reverse", a, len(x.shape)) for a in attrs.axes}
+    reversed_axes = {normalize_axis("reverse", a, len(x.shape)) for a in attrs.axes}
 
     def element(*i: Expr) -> Expr:
-        return x.at(*(x.shape[d] - 1 - e if d in turned else e for d, e in enumerate(i)))
+        return x.at(*(x.shape[d] - 1 - e if d in reversed_axes else e for d, e in enumerate(i)))
 
     return b.compute("y", x.shape, element)
 
@@ -345,7 +345,7 @@ OPS = (
         te=_reverse,
         propagate=lambda a, known: np.flip(known[0], a.axes),
         flops=0,
-        doc="The order of elements turned round along some axes.",
+        doc="The order of elements reversed along some axes.",
     ),
     Op(
         "depth_to_space",

@@ -33,7 +33,7 @@ from tilewright.target.calibration.sm_90a import PARALLEL_MATMULS
 from tilewright.target.gpu import GpuTarget
 
 # All results of a stack are stored before the first one is read.
-MOST_PRODUCTS = 4
+MAX_PRODUCTS = 4
 # Columns that weights need no room behind: see `schedule/builtin/gpu/weight_layout.py`.
 WHOLE_COLUMNS = 64
 
@@ -71,8 +71,8 @@ def _stacks(graph: Graph) -> Iterator[tuple[_Product, ...]]:
             key = n.inputs[0], found.weights.shape, n.type
             alike.setdefault(key, []).append(found)
     for products in alike.values():
-        for first in range(0, len(products) - 1, MOST_PRODUCTS):
-            yield tuple(products[first : first + MOST_PRODUCTS])
+        for first in range(0, len(products) - 1, MAX_PRODUCTS):
+            yield tuple(products[first : first + MAX_PRODUCTS])
 
 
 def _product(graph: Graph, n: Node) -> _Product | None:

@@ -98,7 +98,7 @@ def _constant_operand(g: Rewriter, n: Node) -> tuple[str, np.ndarray] | None:
 
 
 def _linear(g: Rewriter, value: str) -> _Linear | None:
-    """What a value is, if it is a product with constant weights that nobody else reads."""
+    """The product that a value is, if it has constant weights and no other reader."""
     n, bias = g.producer(value), None
     if n is not None and n.op == "add" and g.use_count(value) <= 1:
         found = _constant_operand(g, n)

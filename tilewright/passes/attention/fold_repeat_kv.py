@@ -71,7 +71,7 @@ def _once(g: Rewriter, value: str) -> tuple[str, Expr, Expr] | None:
 
 
 def _stored(g: Rewriter, value: str) -> tuple[str, tuple[int, ...]]:
-    """`[batch, heads, 1, length, size]` before it was turned round, and in which order it lies."""
+    """`[batch, heads, 1, length, size]` before it was transposed, and in which order it lies."""
     n = g.producer(value)
     source = g.producer(n.inputs[0]) if n is not None and n.op == "reshape" else None
     if source is None or not isinstance(source.attrs, TransposeAttrs):

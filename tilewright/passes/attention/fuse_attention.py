@@ -273,16 +273,16 @@ class _Attention:
         return g.add("fused_attention", *inputs, attrs=attrs)
 
     def _source(self, value: str, scales: bool = True) -> tuple[str, tuple[int, ...], float]:
-        """An operand before it was turned round and scaled: its order, and the scale."""
+        """An operand before it was transposed and scaled: its order, and the scale."""
         perm = tuple(range(self.g.type(value).rank))
         scale = 1.0
         while (n := self.g.producer(value)) is not None:
             factor = _factor(self.g, n) if scales and self.g.use_count(value) == 1 else None
-            turned = _through_units(self.g, n)
+            transposed = _through_units(self.g, n)
             if isinstance(n.attrs, TransposeAttrs):
                 value, perm = n.inputs[0], tuple(n.attrs.perm[d] for d in perm)
-            elif turned is not None:
-                value, perm = turned[0], tuple(turned[1][d] for d in perm)
+            elif transposed is not None:
+                value, perm = transposed[0], tuple(transposed[1][d] for d in perm)
             elif factor is not None and self.g.type(factor[0]) == n.type:
                 value, scale = factor[0], scale * factor[1]
             else:

@@ -26,7 +26,7 @@ from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 PIECE_BYTES = 16
 # Terms of a sum that are worth an instruction on matrices.
-LEAST_TERMS = 32
+MIN_TERMS = 32
 # What channels become a multiple of, where they are more than a piece, and how many of them may be
 # added to one that is there: by bits of an element.
 MULTIPLES = {16: (8, 1 / 4), 32: (16, 1 / 8)}
@@ -56,7 +56,7 @@ def _joined(g: Rewriter, n: Node) -> str | None:
     missing = -len(weights) % (PIECE_BYTES // g.type(n.inputs[0]).dtype.bytes)
     found = next((i for i, x in enumerate(join.inputs) if _writes_anywhere(g, x)), None)
     sizes = [as_int(g.type(x).shape[-1]) for x in join.inputs]
-    if not missing or found is None or len(weights) < LEAST_TERMS:
+    if not missing or found is None or len(weights) < MIN_TERMS:
         return None
     before = [size for size in sizes[: found + 1] if size is not None]
     if len(before) <= found:
@@ -82,7 +82,7 @@ def _image(g: Rewriter, n: Node) -> str | None:
     if not isinstance(attrs, ConvAttrs) or isinstance(attrs, ConvTransposeAttrs):
         return None
     x, weights = g.type(n.inputs[0]), g.constant_data(n.inputs[1])
-    if attrs.groups != 1 or weights is None or weights[0].size < LEAST_TERMS:
+    if attrs.groups != 1 or weights is None or weights[0].size < MIN_TERMS:
         return None
     axis = x.rank - 1 if attrs.layout == "channels_last" else 1
     missing = _missing(g, n, weights, as_int(x.shape[axis]), attrs)

@@ -22,7 +22,7 @@ from tilewright.ops.conv.sliding_window import spatial
 from tilewright.ops.conv.winograd import WinogradAttrs, transform_filter
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
 from tilewright.passes.context import PassContext
-from tilewright.passes.conv.winograd_cost import LEAST_GAIN, ConvShape, best_tile, least_cycles
+from tilewright.passes.conv.winograd_cost import MIN_GAIN, ConvShape, best_tile, least_cycles
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import CpuTarget
 
@@ -55,7 +55,7 @@ def is_shorter_in(dtype: DType, n: Node, weights: TensorType, target: CpuTarget)
     if None in shapes:
         return False
     cycles = [least_cycles(s, target) for s in shapes if s is not None]
-    return cycles[0] * LEAST_GAIN < cycles[1]
+    return cycles[0] * MIN_GAIN < cycles[1]
 
 
 def _shape(n: Node, weights: TensorType, target: CpuTarget) -> ConvShape | None:

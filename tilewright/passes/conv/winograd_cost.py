@@ -22,7 +22,7 @@ MEMORY_PRICE = 1.0
 # largest output in f32; f16 has no digits to lose, which leaves tiles of 2.
 MAX_AMPLIFICATION = {32: 16.0, 16: 2.0}
 # What must be gained: the model is not more exact than this.
-LEAST_GAIN = 1.2
+MIN_GAIN = 1.2
 MAX_TILE = 6
 
 
@@ -44,7 +44,7 @@ def best_tile(shape: ConvShape, target: CpuTarget) -> tuple[int, ...] | None:
         (winograd_cycles(shape, tile, target), tile) for tile in _tiles(shape.window, shape.bits)
     ]
     cycles, tile = min(found, default=(0.0, ()))
-    return tile if tile and cycles * LEAST_GAIN < direct_cycles(shape, target) else None
+    return tile if tile and cycles * MIN_GAIN < direct_cycles(shape, target) else None
 
 
 def least_cycles(shape: ConvShape, target: CpuTarget) -> float:

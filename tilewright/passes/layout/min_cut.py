@@ -27,7 +27,7 @@ class Cut:
     def __init__(self) -> None:
         self._nodes: dict[Hashable, int] = {}
         self._edges: list[tuple[int, int]] = []
-        self._room: list[float] = []
+        self._residual: list[float] = []
         self._from: list[list[int]] = [[], []]
 
     def choice(self, node: Hashable, left: float, right: float) -> None:
@@ -69,22 +69,22 @@ class Cut:
         self._from.append([])
         return len(self._from) - 1
 
-    def _connect(self, a: int, b: int, room: float, back: float = 0.0) -> None:
+    def _connect(self, a: int, b: int, forth: float, back: float = 0.0) -> None:
         """An edge and its reverse, which are neighbours in the list."""
-        for start, end, capacity in ((a, b, room), (b, a, back)):
+        for start, end, capacity in ((a, b, forth), (b, a, back)):
             self._from[start].append(len(self._edges))
             self._edges.append((start, end))
-            self._room.append(capacity)
+            self._residual.append(capacity)
 
     def _levels(self) -> list[int | None]:
-        """How many edges with room away from the left each node is; `None` if not reached."""
+        """Each node's distance from the left over edges with residual capacity, else `None`."""
         level: list[int | None] = [None] * len(self._from)
         level[LEFT], queue = 0, deque([LEFT])
         while queue:
             node = queue.popleft()
             for edge in self._from[node]:
                 end = self._edges[edge][1]
-                if self._room[edge] > NOTHING and level[end] is None:
+                if self._residual[edge] > NOTHING and level[end] is None:
                     level[end] = (level[node] or 0) + 1
                     queue.append(end)
         return level
@@ -110,10 +110,10 @@ class Cut:
                 place[self._edges[path.pop()][0]] += 1
 
     def _open(self, edge: int, level: list[int | None], step: int) -> bool:
-        return self._room[edge] > NOTHING and level[self._edges[edge][1]] == step
+        return self._residual[edge] > NOTHING and level[self._edges[edge][1]] == step
 
     def _fill(self, path: list[int]) -> None:
-        amount = min(self._room[e] for e in path)
+        amount = min(self._residual[e] for e in path)
         for e in path:
-            self._room[e] -= amount
-            self._room[e ^ 1] += amount
+            self._residual[e] -= amount
+            self._residual[e ^ 1] += amount

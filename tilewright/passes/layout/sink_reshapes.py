@@ -45,12 +45,12 @@ Runs = list[tuple[slice, slice]]
 MAX_REPEATED = 1 << 16
 # Models take two or three walks. Rearrangements that do not join pile up and are carried along all
 # the same, each walk by one step: as many walks as nodes would take time quadratic in them.
-MOST_WALKS = 16
+MAX_WALKS = 16
 
 
 def sink_reshapes(graph: Graph, context: PassContext) -> Graph:
     """Move reshapes and transposes toward the outputs, joining and cancelling them on the way."""
-    for _ in range(MOST_WALKS):
+    for _ in range(MAX_WALKS):
         result = rewrite_graph(graph, _sink)
         if result is graph:
             break
@@ -270,11 +270,11 @@ def _merge(g: Rewriter, n: Node) -> str | None:
 
 def _between_reshapes(g: Rewriter, n: Node) -> str | None:
     """Transpose in the shape that dimensions had before they were joined, and have again behind."""
-    turned = g.producer(n.inputs[0])
-    if turned is None or turned.op != "transpose" or g.use_count(turned.name) > 1:
+    transposed = g.producer(n.inputs[0])
+    if transposed is None or transposed.op != "transpose" or g.use_count(transposed.name) > 1:
         return None
-    base = _reshaped(g, turned.inputs[0])
-    order = None if base is None else _order_of_base(g, base, turned)
+    base = _reshaped(g, transposed.inputs[0])
+    order = None if base is None else _order_of_base(g, base, transposed)
     if base is None or order is None:
         return None
     old = g.type(base).shape

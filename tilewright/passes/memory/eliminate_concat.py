@@ -30,11 +30,11 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.fuse import FUSABLE
 
 # Pieces shorter than a cache line are not worth the lines that they share with others.
-LEAST_BYTES = 64
+MIN_BYTES = 64
 
 
 def eliminate_concat(graph: Graph, context: PassContext) -> Graph:
-    """Compute the parts of a concatenation inside it, and read slices where they lie."""
+    """Compute the operands of a concatenation inside it, and read slices in place."""
     if not any(n.op in ("concat", "slice") for n in graph.nodes):
         return graph
     return _Places(graph).result()
@@ -79,7 +79,7 @@ def _is_like(graph: Graph, name: str, n: Node) -> bool:
 
 
 class _Places:
-    """Decides which value lies inside which; hosts before what lies in them."""
+    """Decides which value is a subview of which; parents before their subviews."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -165,7 +165,7 @@ class _Places:
     def _is_long(self, name: str, axis: int) -> bool:
         t = self.graph.tensor_type(name)
         size = as_int(simplify(product(t.shape[axis:]) * t.dtype.bytes))
-        return size is None or size >= LEAST_BYTES
+        return size is None or size >= MIN_BYTES
 
     def _fits(self, host: Node, axis: int, name: str) -> bool:
         """Whether a value can be computed inside `host`."""
@@ -181,7 +181,7 @@ class _Places:
         return kind in FUSABLE and self._takes_gaps(root)
 
     def _takes_gaps(self, name: str) -> bool:
-        """Whether all readers of a value are kernels made of formulas, which take any room."""
+        """Whether all readers are kernels made of formulas, which read with any strides."""
         if name not in self._gaps_taken:
             self._gaps_taken[name] = self._readers_take_gaps(name)
         return self._gaps_taken[name]

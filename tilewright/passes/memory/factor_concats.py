@@ -17,7 +17,7 @@ from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
-MOST_PARTS = 16
+MAX_PARTS = 16
 
 Parts = tuple[str, ...]
 
@@ -41,8 +41,8 @@ class _Nester:
         if len(n.inputs) > 1 and any(_is_computed(g, i) for i in n.inputs):
             alike = self.known.setdefault((axis, n.inputs[0]), {})
             alike.setdefault(len(n.inputs), {}).setdefault(n.inputs, n.name)
-        while len(parts) > MOST_PARTS:
-            pieces = (parts[i : i + MOST_PARTS] for i in range(0, len(parts), MOST_PARTS))
+        while len(parts) > MAX_PARTS:
+            pieces = (parts[i : i + MAX_PARTS] for i in range(0, len(parts), MAX_PARTS))
             parts = tuple(_joined(g, piece, n.attrs) for piece in pieces)
         return None if parts == n.inputs else _joined(g, parts, n.attrs)
 

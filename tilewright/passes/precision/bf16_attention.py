@@ -19,7 +19,7 @@ from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import CpuTarget
 
 # Fewer queries than this leave most of a block of rows empty.
-LEAST_ROWS = UNIT_TILE // 2
+MIN_ROWS = UNIT_TILE // 2
 
 
 def bf16_attention(graph: Graph, context: PassContext) -> Graph:
@@ -55,7 +55,7 @@ def _obstacle(p: Problem, target: CpuTarget) -> str | None:
     rows, keys = as_int(p.q[-2]), as_int(p.k[-2])
     if rows is None or keys is None:
         return "its lengths are known only when it runs"
-    if rows < LEAST_ROWS or keys < LEAST_ROWS:
+    if rows < MIN_ROWS or keys < MIN_ROWS:
         return f"{rows} queries of {keys} keys leave most of a tile empty"
     if keys > p.key_block:
         return f"its {keys} keys are walked in blocks"

@@ -12,7 +12,7 @@ from tilewright.target.calibration.cpu import CpuCosts
 from tilewright.target.cpu import CpuTarget
 
 # What must be gained: the model is not more exact than this.
-LEAST_GAIN = 1.1
+MIN_GAIN = 1.1
 
 
 @node
@@ -28,7 +28,7 @@ class ProductShape:
 
 def is_profitable(shape: ProductShape, target: CpuTarget) -> bool:
     """Whether the product is faster on the unit than in vectors of f32."""
-    return unit_cycles(shape, target.costs) * LEAST_GAIN < vector_cycles(shape, target)
+    return unit_cycles(shape, target.costs) * MIN_GAIN < vector_cycles(shape, target)
 
 
 def vector_cycles(shape: ProductShape, target: CpuTarget) -> float:

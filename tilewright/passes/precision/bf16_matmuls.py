@@ -38,7 +38,7 @@ PRODUCTS = ("matmul", "conv")
 RECURRENCES = ("lstm_steps", "gru_steps", "rnn_steps")
 STEP = AMX.depth
 """Elements of a row that a matrix unit takes at once; rows are filled up to whole steps."""
-LEAST_WORK = 32 * STEP * STEP
+MIN_WORK = 32 * STEP * STEP
 """Products below which the conversion costs more than it saves."""
 
 
@@ -103,7 +103,7 @@ class _Lowering:
         self, n: Node, weights: tuple[int, ...], rows: int, columns: int
     ) -> str | None:
         depth, kernel = prod(weights) // max(1, columns), weights[2:]
-        if rows * columns * depth < LEAST_WORK:
+        if rows * columns * depth < MIN_WORK:
             return f"{rows * columns * depth} products are too few to pay for the conversion"
         if self.target.bf16_gemm == "amx":
             attrs = n.attrs if isinstance(n.attrs, ConvAttrs) else None

@@ -47,7 +47,7 @@ _COMPUTED = (
 )
 FOLLOW_LIST = frozenset((*_MOVED, *_COMPUTED))
 # The least normal number and the greatest.
-LEAST = {F16: 2.0**-14, BF16: 2.0**-126}
+SMALLEST_NORMAL = {F16: 2.0**-14, BF16: 2.0**-126}
 GREATEST = {F16: 65504.0, BF16: 255 * 2.0**120}
 DTYPES = {"fp16": F16, "bf16": BF16}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
@@ -160,12 +160,12 @@ class _Lowering:
         return isinstance(found, TensorType) and found.dtype == self.dtype
 
     def _is_kept(self, g: Rewriter, value: str) -> bool:
-        """Whether a number that stands alone (a scale, an epsilon) is more than nothing here."""
+        """Whether a scalar constant (a scale, an epsilon) does not underflow in the type."""
         data = g.constant_data(value)
         if data is None or data.size != 1 or not _is_wide(g, value):
             return True
         size = abs(float(data.reshape(-1)[0]))
-        return size == 0 or not size < LEAST[self.dtype]
+        return size == 0 or not size < SMALLEST_NORMAL[self.dtype]
 
 
 def rounded(data: np.ndarray, dtype: DType = F16) -> np.ndarray:

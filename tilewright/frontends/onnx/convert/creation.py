@@ -14,7 +14,7 @@ from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.tensor.creation import DimsAttrs, EyeAttrs, FullAttrs, RangeAttrs
 
 # Whole floats beyond this are not counted in 64 bits, in which their differences must fit.
-MOST_WHOLE = 2**62
+MAX_WHOLE = 2**62
 
 
 def shape(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def _whole_number(c: OnnxContext, name: str) -> Expr | None:
     data = c.constant_of(name)
     if data is not None:
         value = float(data.reshape(-1)[0])
-        return const(int(value)) if value.is_integer() and abs(value) < MOST_WHOLE else None
+        return const(int(value)) if value.is_integer() and abs(value) < MAX_WHOLE else None
     for node in reversed(c.g.nodes):
         if name in node.outputs:
             known = c.g.symbolic_value(node.inputs[0]) if node.op == "cast" else None

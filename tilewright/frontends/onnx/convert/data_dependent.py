@@ -33,9 +33,9 @@ def elements(c: OnnxContext, n: OnnxNode, index: int, most: int) -> list[NodeVal
     return [row.apply("slice", attrs=cut) for cut in cuts]
 
 
-def learnt(c: OnnxContext, n: OnnxNode, value: NodeValue, limit: Expr) -> Expr:
-    """A number of the model as a size, which is at most `limit`."""
-    return c.learn(n, value.name, simplify(limit))
+def bound_dim(c: OnnxContext, n: OnnxNode, value: NodeValue, bound: Expr) -> Expr:
+    """A number of the model as a size, which is at most `bound`."""
+    return c.bind_dim(n, value.name, simplify(bound))
 
 
 def sliced(
@@ -48,7 +48,7 @@ def sliced(
     start, stop = (_inside(b, size, low, high) for b in bounds)
     span = stop - start if step > 0 else start - stop
     count = ((span + (abs(step) - 1)) / abs(step)).apply("max", 0)
-    found = learnt(c, n, count, dim)
+    found = bound_dim(c, n, count, dim)
     if _next_to_each_other(c, bounds):
         # what has one element must broadcast, so it has to be known to have one
         c.g.add_check(found.eq(const(1)), "Slice: a bound lies outside the tensor", n.loc)

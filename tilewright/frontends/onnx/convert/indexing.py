@@ -6,7 +6,7 @@ import math
 
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, simple
-from tilewright.frontends.onnx.convert.data_dependent import elements, learnt
+from tilewright.frontends.onnx.convert.data_dependent import bound_dim, elements
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
 from tilewright.ops.op import normalize_axis
@@ -76,7 +76,7 @@ def _count(c: OnnxContext, n: OnnxNode) -> Expr:
         return k
     x = c.type(n.required(0))
     axis = normalize_axis("TopK", n.int_attr("axis", -1), x.rank)
-    return learnt(c, n, k, x.shape[axis])
+    return bound_dim(c, n, k, x.shape[axis])
 
 
 def tensor_scatter(n: OnnxNode) -> TensorScatterAttrs:

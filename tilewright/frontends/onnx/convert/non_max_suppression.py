@@ -28,7 +28,7 @@ def non_max_suppression(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     picked, number = c.g.add_many(
         "non_max_suppression", boxes, scores, order, *limits, attrs=attrs, names=names
     )
-    size = c.learn(n, number, c.type(picked).shape[0])
+    size = c.bind_dim(n, number, c.type(picked).shape[0])
     return (add_slice(c, picked, {0: (const(0), size, 1)}, n.outputs[0]),)
 
 

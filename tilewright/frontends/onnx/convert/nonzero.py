@@ -45,7 +45,7 @@ def compress(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
 def positions(c: OnnxContext, n: OnnxNode, mask: str) -> tuple[str, Expr]:
     """Where a row is true, and the size that says how often."""
     positions, number = c.g.add_many("flatnonzero", mask, names=("positions", "count"))
-    count = c.learn(n, number, c.type(mask).shape[0])
+    count = c.bind_dim(n, number, c.type(mask).shape[0])
     attrs = SliceAttrs((const(0),), (count,), (1,), inside=True)
     return c.add(n, "slice", positions, attrs=attrs), count
 

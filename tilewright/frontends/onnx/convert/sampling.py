@@ -10,7 +10,7 @@ from tilewright.ops.image.roi import MaxRoiPoolAttrs, RoiAlignAttrs
 # What version 16 called the modes.
 _OLD_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 # Samples of one element of the result, along an axis: real models ask for two.
-MOST_SAMPLES = 1 << 10
+MAX_SAMPLES = 1 << 10
 
 
 def _grid_sample(n: OnnxNode) -> GridSampleAttrs:
@@ -24,8 +24,8 @@ def _grid_sample(n: OnnxNode) -> GridSampleAttrs:
 def _roi_align(n: OnnxNode) -> RoiAlignAttrs:
     """Before version 16 regions counted from centres of elements."""
     default = "half_pixel" if n.opset >= 16 else "output_half_pixel"
-    if n.int_attr("sampling_ratio", 0) > MOST_SAMPLES:
-        raise n.unsupported("this many samples", f"set sampling_ratio to at most {MOST_SAMPLES}")
+    if n.int_attr("sampling_ratio", 0) > MAX_SAMPLES:
+        raise n.unsupported("this many samples", f"set sampling_ratio to at most {MAX_SAMPLES}")
     return RoiAlignAttrs(
         (n.int_attr("output_height", 1), n.int_attr("output_width", 1)),
         n.int_attr("sampling_ratio", 0),

@@ -15,7 +15,7 @@ from tilewright.ops.tensor.creation import RangeAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
 
 # The most elements of tables that are made while a model is read.
-MOST_ELEMENTS = 1 << 24
+MAX_ELEMENTS = 1 << 24
 
 
 def _fixed(n: OnnxNode, size: Expr) -> int:
@@ -42,8 +42,8 @@ def dft(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
 
 def _check_length(n: OnnxNode, length: int) -> None:
     """A transform has tables of its length, which are made while the model is compiled."""
-    if length > MOST_ELEMENTS:
-        raise n.unsupported(f"a transform of {length} elements", f"up to {MOST_ELEMENTS}")
+    if length > MAX_ELEMENTS:
+        raise n.unsupported(f"a transform of {length} elements", f"up to {MAX_ELEMENTS}")
 
 
 def stft(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ def mel_weight_matrix(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Triangles of equal width on the mel scale, one a column."""
     bins, length, rate = (int(c.scalar(n, i)) for i in range(3))
     elements = (bins + 2) * (length // 2 + 1)
-    if not (0 <= bins and 0 <= length and elements <= MOST_ELEMENTS and rate):
+    if not (0 <= bins and 0 <= length and elements <= MAX_ELEMENTS and rate):
         raise n.invalid(f"{bins} bins of {length} samples at a rate of {rate}")
     low, high = (2595 * np.log10(1 + float(c.scalar(n, i)) / 700) for i in (3, 4))
     mels = low + np.arange(bins + 2) * ((high - low) / (bins + 2))

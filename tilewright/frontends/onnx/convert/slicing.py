@@ -14,7 +14,7 @@ from tilewright.frontends.onnx.context import (
     axes_of,
     identifier,
 )
-from tilewright.frontends.onnx.convert.data_dependent import elements, learnt, sliced
+from tilewright.frontends.onnx.convert.data_dependent import bound_dim, elements, sliced
 from tilewright.ops.op import normalize_axis
 from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
@@ -95,7 +95,7 @@ def _split_sizes(c: OnnxContext, n: OnnxNode, size: Expr) -> list[Expr]:
     if n.has_attr("split"):
         given: list[Expr] = [const(v) for v in n.ints_attr("split")]
     elif n.has_input(1) and c.g.symbolic_value(n.input(1)) is None:
-        given = [learnt(c, n, part, size) for part in elements(c, n, 1, n.n_outputs)]
+        given = [bound_dim(c, n, part, size) for part in elements(c, n, 1, n.n_outputs)]
     elif n.has_input(1):
         given = list(c.known_ints(n, 1))
     else:

@@ -11,7 +11,7 @@ from tilewright.core.errors import FrontendError, UnsupportedError
 from tilewright.frontends.onnx.model.tensors import TensorReader
 
 # A few bytes of a model can claim any shape; what is made of them must fit into memory.
-MOST_ELEMENTS = 2**28
+MAX_ELEMENTS = 2**28
 
 
 def dense(sparse: SparseTensorProto, reader: TensorReader) -> np.ndarray:
@@ -20,11 +20,11 @@ def dense(sparse: SparseTensorProto, reader: TensorReader) -> np.ndarray:
     elements = math.prod(shape)
     if min(shape, default=0) < 0:
         raise _bad(name, f"its shape is {list(shape)}")
-    if elements > MOST_ELEMENTS:
+    if elements > MAX_ELEMENTS:
         raise UnsupportedError(
             "onnx.sparse",
             f"sparse tensor {name!r} has {elements} elements",
-            help=f"at most {MOST_ELEMENTS} are supported",
+            help=f"at most {MAX_ELEMENTS} are supported",
         )
     values, indices = reader.array(sparse.values), reader.array(sparse.indices)
     array = np.full(elements, "" if values.dtype.kind == "O" else 0, values.dtype)

@@ -16,9 +16,9 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from tilewright.core.errors import FrontendError, Loc
 from tilewright.frontends.onnx.model.toposort import node_name
 
-MOST_VERSION = (1 << 31) - 1
+MAX_VERSION = (1 << 31) - 1
 # Functions written out may make a model at most this long.
-MOST_NODES = 1 << 20
+MAX_NODES = 1 << 20
 
 _Opsets = Mapping[str, int]
 # Which operands an operator must have, from where on none may be absent, how many at least and at
@@ -66,7 +66,7 @@ def _check_graph(graph: GraphProto, opsets: _Opsets, file: str) -> None:
 def _check_node(node: NodeProto, opsets: _Opsets, file: str) -> None:
     _check_texts((node.name, node.op_type, node.domain, *node.input, *node.output), file)
     domain = _domain(node.domain)
-    if not 0 < opsets.get(domain, 1) <= MOST_VERSION:
+    if not 0 < opsets.get(domain, 1) <= MAX_VERSION:
         message = f"there is no version {opsets[domain]} of the operators"
         raise _error("opset", message, node, file)
     if not domain and "" not in opsets:
@@ -177,8 +177,8 @@ def _check_functions(model: ModelProto, file: str) -> None:
                 raise FrontendError("onnx.function", message, loc=Loc(file, circle[0][1]))
             way += [(k, known[k], False) for k in called]
     total = sum(sizes.get(key(n), 1) for n in _all_nodes(model.graph.node))
-    if total > MOST_NODES:
-        message = f"its functions written out are {total} nodes, {MOST_NODES} are the most"
+    if total > MAX_NODES:
+        message = f"its functions written out are {total} nodes, {MAX_NODES} are the most"
         raise FrontendError("onnx.function", message, loc=Loc(file))
 
 

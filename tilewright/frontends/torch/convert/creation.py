@@ -15,7 +15,7 @@ from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.tensor.creation import EyeAttrs, FullAttrs, RangeAttrs
 
 # A few numbers of a program can ask for any table; what is made while compiling must fit in memory.
-MOST_ELEMENTS = 2**28
+MAX_ELEMENTS = 2**28
 
 
 def _filled(c: TorchContext, n: AtenCall, shape: Any, value: Any) -> str:
@@ -56,8 +56,8 @@ def arange(c: TorchContext, n: AtenCall) -> Result:
     start, end, step = n.get("start", 0), n["end"], n.get("step", 1)
     if any(isinstance(v, float) and not v.is_integer() for v in (start, end, step)):
         count = (end - start) / step
-        if count > MOST_ELEMENTS:
-            raise n.unsupported(f"{count:.0f} numbers", f"at most {MOST_ELEMENTS}")
+        if count > MAX_ELEMENTS:
+            raise n.unsupported(f"{count:.0f} numbers", f"at most {MAX_ELEMENTS}")
         values = np.arange(start, end, step, dtype=np.float64)
         return c.constant(values, n.dtype, n.name)
     first, last, by = (_whole(v) for v in (start, end, step))

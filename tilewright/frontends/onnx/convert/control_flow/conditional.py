@@ -39,7 +39,7 @@ def if_(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         _form(regions[1], o) for o in regions[1].outputs
     ]:
         return _chosen(c, n, branches, regions, condition)
-    attrs = IfAttrs(condition) if condition is not None else _late(c, regions)
+    attrs = IfAttrs(condition) if condition is not None else _with_dynamic_dims(c, regions)
     names = [identifier(name) if name else "if" for name in n.outputs]
     inputs = ["" if condition is not None else n.required(0), *captured.operands(c)]
     return c.g.add_control("if", inputs, regions, attrs, names, n.loc)
@@ -131,7 +131,7 @@ def _chosen(
     return c.nested(c.inner(), branches[0 if then else 1])
 
 
-def _late(c: OnnxContext, regions: tuple[Graph, Graph]) -> IfAttrs:
+def _with_dynamic_dims(c: OnnxContext, regions: tuple[Graph, Graph]) -> IfAttrs:
     return IfAttrs(dynamic_dims=dynamic_dim_names(regions, c.fresh_size))
 
 

@@ -33,7 +33,7 @@ from tilewright.ops.tensor.creation import DimsAttrs
 # Steps of a loop that nothing but its condition ends.
 ENDLESS = const(2**63 - 1)
 # Rows for which memory is planned though a condition may leave most of it unused.
-MOST_ROWS = 1 << 16
+MAX_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _count(c: OnnxContext, parts: _Loop, region: Graph, begin: str | None, early
     known = c.g.symbolic_value(name) if name else None
     if known is not None:
         count = simplify(n.only(known, 0))
-        if early and (as_int(count) or 0) > MOST_ROWS:
+        if early and (as_int(count) or 0) > MAX_ROWS:
             raise HostOnly(n.op_type, n.loc)
         return count if prove(const(0) <= count) else simplify(maximum(count, const(0)))
     if parts.rows or _mentions(region, parts.counter):
@@ -164,7 +164,7 @@ def _count(c: OnnxContext, parts: _Loop, region: Graph, begin: str | None, early
     if not name:
         return ENDLESS
     zero = c.constant(np.zeros((1,) * c.type(name).rank), I64)
-    return c.learn(n, c.add(n, "max", c.cast(n, name, I64), zero), ENDLESS)
+    return c.bind_dim(n, c.add(n, "max", c.cast(n, name, I64), zero), ENDLESS)
 
 
 def _mentions(region: Graph, size: str) -> bool:

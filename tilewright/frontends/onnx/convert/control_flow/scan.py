@@ -80,7 +80,7 @@ def _batches(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     one = [_slice(g, v, 0, Var(counter)) for v in inner]
     length, count = sizes[0][1], len(states)
     if lengths:
-        length = context.learn(n, context.cast(n, one.pop(), I64), length)
+        length = context.bind_dim(n, context.cast(n, one.pop(), I64), length)
     backward = _backward(n, "directions", len(scanned))
     axes = (0,) * len(scanned)
     parts = _Scan(n, tuple(one[:count]), tuple(one[count:]), axes, length, backward, ())

@@ -94,8 +94,8 @@ def matmul_nbits(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     w = w * traced(c, n, scale).cast(dtype)
     rows = add_reshape(c, n, w.name, (const(columns), const(blocks * block)))
     rows = add_slice(c, rows, {1: (const(0), const(depth), 1)}, "weights")
-    turned = c.add(n, "transpose", rows, attrs=TransposeAttrs((1, 0)))
-    y = traced(c, n, c.add(n, "matmul", x, turned))
+    transposed = c.add(n, "transpose", rows, attrs=TransposeAttrs((1, 0)))
+    y = traced(c, n, c.add(n, "matmul", x, transposed))
     return ((y + traced(c, n, n.input(5)) if n.has_input(5) else y).name,)
 
 
