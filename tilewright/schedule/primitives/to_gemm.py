@@ -15,11 +15,11 @@
                                                     }
 
 All axes of M become one, as do those of N, of the batch and of K; M, N and K are rounded up to
-multiples of `m`, `n` and `k`. The operands have zeros there, or, behind the last row or column,
-which nothing reads, whatever they have room for. Tiles of every GEMM are then computed alike,
-convolutions (implicit GEMM) too; see `schedule/analysis/gemm.py`. The one block that reads the sum
-goes through the same rows and columns. `a` and `b` say in which order the dimensions of the two
-matrices come. With `swap_ab` it is the transposed GEMM: M and N, A and B change places.
+multiples of `m`, `n` and `k`. The operands have zeros there; past the last row or column, which
+nothing reads, they may have any elements of their buffers. All GEMMs are then tiled in the same
+way, convolutions (implicit GEMM) too; see `schedule/analysis/gemm.py`. The one block that reads the
+result has the same rows and columns. `a` and `b` are the orders of the dimensions of the two
+matrices. With `swap_ab` it is the transposed GEMM: M and N, A and B change places.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _fits_buffer(indices: Sequence[Expr], buffer: Buffer, extents: Mapping[str, 
 
 
 class _Product:
-    """The parts of a product of matrices."""
+    """The axes and operands of the GEMM that is built."""
 
     def __init__(
         self,

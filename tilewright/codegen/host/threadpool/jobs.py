@@ -56,9 +56,9 @@ done:
   ret void
 }
 
-; Runs chunks of %job until none is left: first those of slot %me, then those of the others. Gives
-; how many it ran. Only a claim makes sure that the job still lasts; what is read before it may
-; belong to a later job, whose number then differs.
+; Runs chunks of %job until none is left: first those of slot %me, then those of the others.
+; Returns how many it ran. Only a claim guarantees that the job is still running; what is read
+; before it may belong to a later job, whose number differs.
 define internal i64 @tw.take_part(ptr %pool, i32 %me, i32 %job, i32 %parts) {
 entry:
   br label %visit
@@ -193,7 +193,7 @@ post:
   call void @tw.offer(ptr %p.slot, i32 %job, i32 %parts, ptr %body, ptr %ctx, i64 %n,
                       i32 %chunks.narrow, i32 %first, i32 %last)
   br label %posts
-wakes:  ; a loop of its own: those who poll start without waiting for the system calls
+wakes:  ; a separate loop: polling workers start without waiting for the system calls
   %w = phi i32 [ 1, %posts ], [ %w.next, %wake ]
   %woken = icmp eq i32 %w, %parts
   br i1 %woken, label %mine, label %wake
@@ -214,7 +214,7 @@ over:
   ret void
 }
 
-; Waits until nothing is pending. Gives its processor away when that takes long: there may be fewer
+; Waits until nothing is pending. Yields its processor when that takes long: there may be fewer
 ; processors than threads.
 define internal void @tw.await(ptr %pending) {
   %spins.set = load atomic i32, ptr @tw.spins monotonic, align 4

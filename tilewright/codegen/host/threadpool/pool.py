@@ -96,7 +96,7 @@ def threadpool_ir(triple: str) -> str:
 
 
 _TYPES = """
-; A thread's place in the pool; slot 0 is the caller's. The first cache line is what others read.
+; The slot of a thread; slot 0 is the caller's. Other threads read the first cache line only.
 %tw.slot = type {
   i64,          ; 0 offer: the job's number (the upper half, also the futex), the chunks left
   ptr, ptr,     ; 1 body, 2 ctx
@@ -148,7 +148,7 @@ $declare
 """
 
 _STATE = """
-; The pool's memory, or null if there is none to be had.
+; The pool's memory, or null if it cannot be allocated.
 define internal ptr @tw.get_pool() {
   %pool = load atomic ptr, ptr @tw.pool acquire, align 8
   %none = icmp eq ptr %pool, null
@@ -223,7 +223,7 @@ define internal void @tw.unlock(ptr %pool) {
 """
 
 _SPIN = """
-; Workers that find nothing to do poll for so many microseconds; those asleep are not told.
+; Idle workers poll for %microseconds before they sleep; sleeping workers are not woken.
 define void @tw_set_spin(i32 %microseconds) {
   %some = call i32 @llvm.smax.i32(i32 %microseconds, i32 0)
   %wide = zext i32 %some to i64
@@ -248,7 +248,7 @@ done:
   ret void
 }
 
-; The nanoseconds of 64 polls, at least 1: what a pause takes differs tenfold between processors.
+; The nanoseconds of 64 polls, at least 1: the time of a pause differs tenfold between cores.
 define internal i64 @tw.time_polls() {
   br label %round
 round:
@@ -317,7 +317,7 @@ define internal i32 @tw.clamp(i32 %threads) {
   ret i32 %high
 }
 
-; Sets the number of threads; 0 means one for each processor. Not to be called from a body.
+; Sets the number of threads; 0 means one for each processor. Must not be called from a body.
 define void @tw_set_threads(i32 %threads) {
   %clamped = call i32 @tw.clamp(i32 %threads)
   %default = icmp sle i32 %threads, 0
@@ -337,8 +337,7 @@ shared:
   ret void
 }
 
-; Ends the workers and gives the pool's memory back. No job may be running; a later one starts
-; the pool anew.
+; Ends the workers and unmaps the pool. No job may be running; a later one starts the pool again.
 define void @tw_shutdown() {
   %pool = load atomic ptr, ptr @tw.pool acquire, align 8
   %none = icmp eq ptr %pool, null

@@ -43,7 +43,7 @@ awake:
   ret i32 %posted
 }
 
-; A worker's life: take part in job after job, until told to end.
+; The main loop of a worker: run chunks of job after job, until `ending` is set.
 define internal ptr @tw.work(ptr %slot) {
   %pool = load atomic ptr, ptr @tw.pool acquire, align 8
   %pending = getelementptr %tw.pool, ptr %pool, i64 0, i32 4
@@ -75,7 +75,7 @@ leave:
 """
 
 WORKERS = """
-; Starts workers until %wanted run. Where the system gives fewer, the pool makes do with those.
+; Starts workers until %wanted run; the pool works with fewer where the system refuses more.
 define internal i32 @tw.start_workers(ptr %pool, i32 %wanted) {
   %running.at = getelementptr %tw.pool, ptr %pool, i64 0, i32 2
   %sequence.at = getelementptr %tw.pool, ptr %pool, i64 0, i32 1
@@ -110,7 +110,7 @@ done:
   ret i32 %running
 }
 
-; Ends all workers and waits until they have left this code, which may be unmapped next.
+; Ends all workers and joins them: this code may be unmapped next.
 define internal void @tw.end_workers(ptr %pool) {
   %job = call i32 @tw.next_sequence(ptr %pool)
   %running.at = getelementptr %tw.pool, ptr %pool, i64 0, i32 2

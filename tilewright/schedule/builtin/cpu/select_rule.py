@@ -76,9 +76,9 @@ def _schedule_reductions(
 ) -> str:
     graph = block_graph(sch.func)
     if len(sums) == 1 and len(graph.outputs) == 1:
-        matrix = match_amx_gemm(sums[0], graph, constants, target)
-        if matrix is not None and sch.choose("amx", True, lambda: (False, True)):
-            schedule_amx(sch, sums[0].name, matrix, target)
+        gemm = match_amx_gemm(sums[0], graph, constants, target)
+        if gemm is not None and sch.choose("amx", True, lambda: (False, True)):
+            schedule_amx(sch, sums[0].name, gemm, target)
             return "amx"
     staged = small_transform_blocks(graph)
     inline_copies(sch, graph, staged)
@@ -95,13 +95,13 @@ def _possible_rules(graph: BlockGraph, sums: list[str], constants: frozenset[str
         one = graph.block(sums[0]) if len(sums) == 1 else None
         if one is not None and match_stencil(one, graph, constants) is not None:
             yield "depthwise"
-        roles = None if one is None else match_tile_axes(one, graph, constants)
-        if roles is not None and rows is not None and copies_b_for_one_row(roles, graph, constants):
+        axes = None if one is None else match_tile_axes(one, graph, constants)
+        if axes is not None and rows is not None and copies_b_for_one_row(axes, graph, constants):
             yield "rowwise"
             rows = None
-        if roles is not None:
+        if axes is not None:
             yield "register_blocked"
-            if roles.packed_b is not None and roles.m is not None and _many_rows(roles.m):
+            if axes.packed_b is not None and axes.m is not None and _many_rows(axes.m):
                 return  # without tiles, each row would load the operand from memory
         if rows is not None:
             yield "rowwise"
@@ -113,7 +113,7 @@ def _many_rows(row: Iter) -> bool:
     return typical_extent(row.extent) >= MANY_ROWS
 
 
-def _schedule_rows(
+def _schedule_rowwise(
     sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
     graph = block_graph(sch.func)
@@ -123,34 +123,34 @@ def _schedule_rows(
     return "rowwise"
 
 
-def _schedule_nests(
+def _schedule_fallback(
     sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
     schedule_fallback(sch, block_graph(sch.func), staged, target)
     return "fallback"
 
 
-def _schedule_windows(
+def _schedule_depthwise(
     sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
     """Windows of single channels, with an epilogue on each tile."""
     graph = block_graph(sch.func)
     position = [b.name for b in graph.blocks].index(name)
-    depth = narrow_k_block(graph.block(name))
-    if depth is not None and depth.factor == 0:
+    narrow = narrow_k_block(graph.block(name))
+    if narrow is not None and narrow.factor == 0:
         sch.narrow_accumulator(name)
     for b in graph.blocks[position + 1 : -1]:
         sch.inline(b.name)
     if position == len(graph.blocks) - 1:
         sch.cache_write(name, "register")
     graph = block_graph(sch.func)
-    roles = match_stencil(graph.block(name), graph, constants)
-    assert roles is not None
-    schedule_depthwise(sch, graph.block(name), roles, graph.blocks[-1], constants, target)
+    axes = match_stencil(graph.block(name), graph, constants)
+    assert axes is not None
+    schedule_depthwise(sch, graph.block(name), axes, graph.blocks[-1], constants, target)
     return "depthwise"
 
 
-def _schedule_tiled(
+def _schedule_register_blocked(
     sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
     """One reduction: its producers in nests of their own, its epilogue on each tile."""
@@ -166,19 +166,19 @@ def _schedule_tiled(
     graph = block_graph(sch.func)
     epilogue = graph.blocks[[b.name for b in graph.blocks].index(name) + 1]
     block = graph.block(name)
-    pairs = match_bf16_dot_gemm(block, graph, constants, target)
-    if pairs is not None and sch.choose("bf16_dot", True, lambda: (False, True)):
-        schedule_bf16_dot(sch, block, pairs, epilogue, target)
+    gemm = match_bf16_dot_gemm(block, graph, constants, target)
+    if gemm is not None and sch.choose("bf16_dot", True, lambda: (False, True)):
+        schedule_bf16_dot(sch, block, gemm, epilogue, target)
         return "bf16_dot"
-    roles = match_tile_axes(block, graph, constants)
-    assert roles is not None
-    schedule_register_blocked(sch, block, roles, epilogue, constants, target)
+    axes = match_tile_axes(block, graph, constants)
+    assert axes is not None
+    schedule_register_blocked(sch, block, axes, epilogue, constants, target)
     return "register_blocked"
 
 
 _SCHEDULES = {
-    "depthwise": _schedule_windows,
-    "register_blocked": _schedule_tiled,
-    "rowwise": _schedule_rows,
-    "fallback": _schedule_nests,
+    "depthwise": _schedule_depthwise,
+    "register_blocked": _schedule_register_blocked,
+    "rowwise": _schedule_rowwise,
+    "fallback": _schedule_fallback,
 }
