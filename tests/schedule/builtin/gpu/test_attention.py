@@ -127,15 +127,13 @@ def test_emitted_code_by_threads_of_this_machine(func: Func, sizes: dict[str, in
         (attention(64, 64, 64, tile=(64, 64)), A100, "mma"),
     ],
 )
-def test_four_warps_multiply_at_once_where_they_can(
-    func: Func, target: GpuTarget, kind: str
-) -> None:
+def test_warpgroups_multiply_where_they_can(func: Func, target: GpuTarget, kind: str) -> None:
     scheduled = schedule_for_gpu(func, frozenset(), target).func
-    assert {t.intrinsic.split("_")[0] for t in tiles(scheduled) if t.srcs} == {kind, "turn"}
+    assert {t.intrinsic.split("_")[0] for t in tiles(scheduled) if t.srcs} == {kind, "packed"}
 
 
 @pytest.mark.parametrize(
-    ("func", "apart"),
+    ("func", "copied"),
     [
         (attention(256, 256, 128, tile=(128, 128)), ["a", "kt", "vt"]),
         (attention(200, 256, 128, tile=(128, 128)), ["kt", "vt"]),
@@ -143,30 +141,30 @@ def test_four_warps_multiply_at_once_where_they_can(
     ],
     ids=["all whole", "queries past the end", "keys past the end"],
 )
-def test_threads_apart_copy_whole_tiles(func: Func, apart: list[str]) -> None:
+def test_producer_warps_copy_full_tiles(func: Func, copied: list[str]) -> None:
     scheduled = schedule_for_gpu(func, frozenset(), H200).func
-    assert (mainloop_of(scheduled.body) is not None) == bool(apart)
+    assert (mainloop_of(scheduled.body) is not None) == bool(copied)
     found = (t.dst.buffer for t in tiles(scheduled) if t.intrinsic.startswith("tma_load"))
-    assert sorted(found) == apart
+    assert sorted(found) == copied
 
 
 @pytest.mark.parametrize(
     ("func", "queries"),
     [
-        pytest.param(attention(64, 128, 64, tile=(64, 64)), "r", marks=pytest.mark.slow),
-        (attention(64, 100, 64, tile=(64, 64)), "k"),
-        pytest.param(attention(64, 100, 64, tile=(64, 128)), "r", marks=pytest.mark.slow),
+        pytest.param(attention(64, 128, 64, tile=(64, 64)), "rs", marks=pytest.mark.slow),
+        (attention(64, 100, 64, tile=(64, 64)), "rs_copy"),
+        pytest.param(attention(64, 100, 64, tile=(64, 128)), "rs", marks=pytest.mark.slow),
     ],
     ids=["all keys", "keys past the end", "unlike fragments"],
 )
-def test_queries_are_taken_over_where_steps_differ(func: Func, queries: str) -> None:
+def test_queries_are_copied_where_iterations_differ(func: Func, queries: str) -> None:
     scores, values, results = (t.intrinsic for t in tiles(_scheduled(func)) if t.srcs)
-    assert scores.endswith(f"_{queries}t")
+    assert scores.endswith(f"_{queries}_t")
     assert values == "wgmma_bf16_64_rs_n"
     assert results == "packed_transpose_bf16_16x64"
 
 
-def test_a_walk_of_one_step_has_room_for_one() -> None:
+def test_a_mainloop_of_one_iteration_has_one_stage() -> None:
     func = attention(8, 252, 64, window_right=0, tile=(32, 64))
     (launch,) = launches(
         finalize_gpu(replace(_scheduled(func), annotations=(ALIGNED_PARAMS,)), H200)

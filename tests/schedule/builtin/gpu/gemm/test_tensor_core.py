@@ -216,7 +216,7 @@ def test_f32_is_rounded_where_that_is_allowed(
     sizes: tuple[int, int, int], target: GpuTarget
 ) -> None:
     func, scheduled = the_kernel(dense(*sizes, F32, "nt"), with_tf32(target))
-    found = {t.intrinsic.split("_")[1] for t in tiles(scheduled) if "turn" not in t.intrinsic}
+    found = {t.intrinsic.split("_")[1] for t in tiles(scheduled) if "transpose" not in t.intrinsic}
     assert found == {"zero", "f32"}
     on_threads(func, scheduled, {})
 
