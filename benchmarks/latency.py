@@ -29,7 +29,7 @@ from isa import LIMITS, limit_to
 from machine import describe_machine
 from report import OURS, best_ratio, geometric_mean
 
-from tilewright.bench.interleaved import Entry, Settings, measure
+from tilewright.bench.interleaved import Entry, HarnessSettings, measure
 from tilewright.runtime.roofline.roofline import machine_roofline
 
 HERE = Path(__file__).resolve().parent
@@ -150,10 +150,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="keep what is in that file")
 
 
-def settings_of(arguments: argparse.Namespace) -> Settings:
+def settings_of(arguments: argparse.Namespace) -> HarnessSettings:
     """How long to measure, as the command line says."""
     rounds = arguments.rounds or (5 if arguments.quick else 7)
-    return Settings(rounds, arguments.seconds, arguments.patience, arguments.timeout)
+    return HarnessSettings(rounds, arguments.seconds, arguments.patience, arguments.timeout)
 
 
 def pythons_of(arguments: argparse.Namespace) -> dict[str, str]:

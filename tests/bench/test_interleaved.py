@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.bench.interleaved import Entry, Result, Settings, measure
+from tilewright.bench.interleaved import Entry, HarnessSettings, Result, measure
 
-QUICK = Settings(rounds=2, seconds=0.01, patience=0)
+QUICK = HarnessSettings(rounds=2, seconds=0.01, patience=0)
 
 
 def _entry(job: dict[str, Any], **changes: Any) -> Entry:
@@ -46,5 +46,5 @@ def test_disturbed_turns_count_only_where_there_are_not_two_quiet_ones() -> None
 
 
 def test_what_is_slow_runs_once(job: dict[str, Any]) -> None:
-    (result,) = measure([_entry(job, keeps=False)], Settings(4, 0.0, 0, slow=0.0))
+    (result,) = measure([_entry(job, keeps=False)], HarnessSettings(4, 0.0, 0, slow=0.0))
     assert len(result.turns) == 1

@@ -4,7 +4,7 @@ import pytest
 
 from tests.tune.spaces import smooth
 from tilewright.core.errors import ConfigError
-from tilewright.tune.method import Method, methods
+from tilewright.tune.method import SearchMethod, methods
 
 
 def test_models_only_where_they_are_used() -> None:
@@ -27,7 +27,7 @@ def test_nothing_to_compare(names: tuple[list[str], list[str]]) -> None:
 
 
 def test_methods_draw_differently_with_the_same_seed() -> None:
-    first = Method("random").start(smooth(), 0).propose(8)
-    assert Method("random").start(smooth(), 0).propose(8) == first
-    assert Method("random").start(smooth(), 1).propose(8) != first
-    assert Method("genetic").start(smooth(), 0).propose(8) != first
+    first = SearchMethod("random").start(smooth(), 0).propose(8)
+    assert SearchMethod("random").start(smooth(), 0).propose(8) == first
+    assert SearchMethod("random").start(smooth(), 1).propose(8) != first
+    assert SearchMethod("genetic").start(smooth(), 0).propose(8) != first

@@ -60,7 +60,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Settings:
+class HarnessSettings:
     """How long to measure: rounds, seconds of a turn, seconds to wait for quiet and for answers.
 
     What takes longer than `slow` seconds for one run is run once only.
@@ -106,7 +106,9 @@ class Result:
 
 
 def measure(
-    entries: Sequence[Entry], settings: Settings, show: Callable[[str], None] = lambda what: None
+    entries: Sequence[Entry],
+    settings: HarnessSettings,
+    show: Callable[[str], None] = lambda what: None,
 ) -> list[Result]:
     """Load every entry, then let them take turns; one that fails says so and leaves."""
     with tempfile.TemporaryDirectory(prefix="tilewright-bench-") as folder:
@@ -122,7 +124,7 @@ def measure(
 class _Field:
     """The processes of one comparison."""
 
-    def __init__(self, entries: Sequence[Entry], settings: Settings, folder: Path) -> None:
+    def __init__(self, entries: Sequence[Entry], settings: HarnessSettings, folder: Path) -> None:
         self.entries = {entry.label: entry for entry in entries}
         assert len(self.entries) == len(entries), "labels must differ"
         self.settings = settings

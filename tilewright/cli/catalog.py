@@ -134,10 +134,10 @@ def task_schedulers() -> list[Row]:
 
 def spaces() -> list[Row]:
     """Measured spaces for `tilewright lab`."""
-    from tilewright.tune.space.table import SPACES, replay_space
+    from tilewright.tune.space.table import SPACES, tabular_space
 
     return [
-        {"name": name, "summary": summary, "configurations": str(len(replay_space(name)))}
+        {"name": name, "summary": summary, "configurations": str(len(tabular_space(name)))}
         for name, summary in SPACES.items()
     ]
 

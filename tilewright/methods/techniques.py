@@ -208,7 +208,7 @@ _TUNERS = (
         files=("tilewright/tune/cost/cost_model.py", "tilewright/tune/cost/table.py"),
         command="tilewright lab accuracy --train 40 --seeds 3",
         result=MethodResult(
-            "Kendall's tau on linear_128x768x3072: `analytical` 0.58, `lightgbm` 0.79, `informed` "
+            "Kendall's tau on linear_128x768x3072: `analytical` 0.58, `lightgbm` 0.79, `residual` "
             "0.82",
             FEATURES,
         ),

@@ -1,1 +1,1 @@
-"""Search over schedules: spaces, strategies, cost models, task schedulers, and their ring."""
+"""Search over schedules: spaces, strategies, cost models, task schedulers, their benchmark."""

@@ -1,4 +1,4 @@
-"""A method of the ring: a strategy with its cost model, `evolutionary+lightgbm`."""
+"""A search method: a strategy with its cost model, `evolutionary+lightgbm`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.tune.strategy.table import STRATEGIES
 
 
 @node
-class Method:
+class SearchMethod:
     """Names of a strategy and of a cost model; a strategy that uses none has none.
 
     For several tasks there is a task scheduler too.
@@ -31,19 +31,21 @@ class Method:
     def start(self, space: Space, seed: int) -> Strategy:
         """The strategy ready to search, everything random in it coming from `seed`."""
         # Spelled out, so that no two methods draw the same numbers, wherever a model's file lies.
-        alone = Method(self.strategy, self.cost_model.partition(":")[0])
+        alone = SearchMethod(self.strategy, self.cost_model.partition(":")[0])
         rng = Random(f"{space.name} {alone} {seed}")
         model = make_cost_model(self.cost_model, seed) if self.cost_model else None
         return STRATEGIES.get(self.strategy)(space, rng, model)
 
 
-def methods(strategies: Sequence[str], cost_models: Sequence[str]) -> list[Method]:
+def methods(strategies: Sequence[str], cost_models: Sequence[str]) -> list[SearchMethod]:
     """Every strategy with every cost model, if it uses one."""
     models = {name: cost_model_kind(name) for name in cost_models}
-    found: list[Method] = []
+    found: list[SearchMethod] = []
     for name in dict.fromkeys(strategies):
         uses_model = STRATEGIES.get(name).uses_model
-        found += [Method(name, model) for model in models] if uses_model else [Method(name)]
+        found += (
+            [SearchMethod(name, model) for model in models] if uses_model else [SearchMethod(name)]
+        )
     if not found:
         raise ConfigError(
             "lab.nothing",

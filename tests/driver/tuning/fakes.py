@@ -15,10 +15,10 @@ from tilewright.runtime.profile import KernelTime
 from tilewright.target.host import host
 from tilewright.tune.candidate import Result
 from tilewright.tune.measure.significance import Verdict, faster
-from tilewright.tune.method import Method
+from tilewright.tune.method import SearchMethod
 
 MODEL = Model(mlp(8, 16, 64, 32), host(), {}, "f32", {}, 1)
-RANDOM = Method("random")
+RANDOM = SearchMethod("random")
 
 
 class FakeMeasurer:

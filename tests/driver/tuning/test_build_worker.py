@@ -16,7 +16,7 @@ from tilewright.runtime.load import load
 from tilewright.target.host import host
 from tilewright.tune.candidate import Candidate
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.measurer import Measurer, Settings
+from tilewright.tune.measure.measurer import Measurer, MeasureSettings
 
 WORKER = (sys.executable, "-m", "tilewright.driver.tuning.build_worker")
 
@@ -60,7 +60,7 @@ def test_a_trace_that_breaks_a_dependence_is_refused() -> None:
 def test_candidates_are_measured(job: Job, task: TuningTask) -> None:
     traces = [task.scheduled.builtin, "", 'split("matmul.i1", [?, 4])', "split("]
     programs = [(Candidate((("trace", t),)), t) for t in traces]
-    with Measurer(WORKER, Settings(builders=1)) as measurer:
+    with Measurer(WORKER, MeasureSettings(builders=1)) as measurer:
         results = measurer.measure(job, programs)
         verdict = measurer.head_to_head(job, "", None)
     assert [bool(r.failure) for r in results] == [False, False, False, True]

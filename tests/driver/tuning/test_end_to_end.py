@@ -13,7 +13,7 @@ from tilewright.driver.tuning.extract_tasks import extract_tasks
 from tilewright.driver.tuning.paired_comparison import WON
 from tilewright.driver.tuning.session import BUILD_WORKER
 from tilewright.target.host import host
-from tilewright.tune.measure.measurer import Measurer, Settings
+from tilewright.tune.measure.measurer import Measurer, MeasureSettings
 from tilewright.tune.tuned_schedules import LEVEL, SLOWER
 
 
@@ -21,7 +21,7 @@ from tilewright.tune.tuned_schedules import LEVEL, SLOWER
 def test_both_models_run_in_turn(tmp_path: Path, batch: int | str) -> None:
     records = _written(tmp_path / "r.db", verdicts_of(mlp(batch)))
     model = Model(mlp(batch), host(), {}, "f32", {"N": 3}, 1)
-    with Measurer(BUILD_WORKER, Settings(rounds=(10, 10), model_seconds=0.5)) as measurer:
+    with Measurer(BUILD_WORKER, MeasureSettings(rounds=(10, 10), model_seconds=0.5)) as measurer:
         latency = WholeModel(model, tmp_path).compare(records, measurer)
     assert latency.result in (WON, LEVEL, SLOWER)
     assert 0 < latency.before < 1

@@ -30,7 +30,7 @@ from tilewright.runtime.profile import KernelTime
 from tilewright.runtime.roofline.roofline import Bound
 from tilewright.target.host import host
 from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
-from tilewright.tune.measure.measurer import Settings as MeasureSettings
+from tilewright.tune.measure.measurer import MeasureSettings
 from tilewright.tune.records import Record, Records
 from tilewright.tune.target_key import target_text
 from tilewright.tune.tuned_schedules import LEVEL, SLOWER, read_verdicts
@@ -214,10 +214,10 @@ from pathlib import Path
 from tilewright.driver.tuning.session import SearchSettings, Session
 from tilewright.driver.tuning.end_to_end import Model
 from tilewright.target.host import host
-from tilewright.tune.method import Method
+from tilewright.tune.method import SearchMethod
 from tilewright.tune.records import Records
 model = Model(sys.argv[1], host(), {}, "f32", {}, 1)
-settings = SearchSettings(trials=8, batch=2, method=Method("random"))
+settings = SearchSettings(trials=8, batch=2, method=SearchMethod("random"))
 with Records(Path(sys.argv[2])) as records:
     Session(model, records, settings).run()
 """

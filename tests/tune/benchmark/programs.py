@@ -1,4 +1,4 @@
-"""Measured spaces of programs for tests of the ring: schedules of products, timed by a formula."""
+"""Tabular spaces of programs for tests of the benchmark: products, timed by a formula."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewright.tune.benchmark.record_space import record
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.features.program import ESTIMATE, feature_names, program_features
 from tilewright.tune.space.space import Choose, Illegal, Site, Space
-from tilewright.tune.space.tabular import About, ReplaySpace
+from tilewright.tune.space.tabular import About, TabularSpace
 from tilewright.tune.space.tabular_files import write_space
 from tilewright.tune.target_key import target_text
 from tilewright.tune.workload import workload_text
@@ -74,7 +74,7 @@ class ProductSpace(Space):
         return found
 
 
-def recorded(size: int) -> ReplaySpace:
+def recorded(size: int) -> TabularSpace:
     """The space of a product of matrices of this size."""
     space = ProductSpace(size)
     workload = workload_text(matmul(size, size, size), frozenset())

@@ -31,9 +31,9 @@ def test_models_order_programs_that_they_have_not_seen(products: list[str]) -> N
 def test_learnt_models_order_real_programs() -> None:
     """Kendall's tau of 0.6 on programs that were not learnt from, in every space that has such."""
     spaces = [name for name in program_spaces() if len(program_task(name)[1]) > LEARNT]
-    found = accuracies(spaces, ["lightgbm", "informed"], LEARNT, range(3))
+    found = accuracies(spaces, ["lightgbm", "residual"], LEARNT, range(3))
     assert min(one.within for one in found) > 0.6
-    across = [one.across for one in found if one.cost_model == "informed"]
+    across = [one.across for one in found if one.cost_model == "residual"]
     assert sum(across) / len(across) > 0.4  # type: ignore[arg-type]
 
 

@@ -3,22 +3,22 @@ from __future__ import annotations
 import math
 from xml.etree import ElementTree
 
-from tilewright.tune.benchmark.compare_methods import Run, Standing
+from tilewright.tune.benchmark.compare_methods import LeaderboardRow, Run
 from tilewright.tune.benchmark.plot_html import html_page
-from tilewright.tune.method import Method
+from tilewright.tune.method import SearchMethod
 
 
-def _standing(space: str, method: Method, best: tuple[float, ...]) -> Standing:
+def _row(space: str, method: SearchMethod, best: tuple[float, ...]) -> LeaderboardRow:
     runs = tuple(Run(s, best, 0, 0.1) for s in range(3))
-    return Standing(space, method, 1.0, runs)
+    return LeaderboardRow(space, method, 1.0, runs)
 
 
 def test_one_curve_a_method_inside_of_the_picture() -> None:
     page = html_page(
         [
-            _standing("<a>", Method("random"), (math.inf, 9.0, 2.0, 1.0)),
-            _standing("<a>", Method("evolutionary", "ridge"), (1.5, 1.5, 1.02, 1.0)),
-            _standing("b", Method("random"), (1.0,)),
+            _row("<a>", SearchMethod("random"), (math.inf, 9.0, 2.0, 1.0)),
+            _row("<a>", SearchMethod("evolutionary", "ridge"), (1.5, 1.5, 1.02, 1.0)),
+            _row("b", SearchMethod("random"), (1.0,)),
         ]
     )
     assert "<script" not in page

@@ -7,16 +7,16 @@ import pytest
 from tests.tune.benchmark.programs import recorded
 from tilewright.core.errors import TuneError
 from tilewright.tune.benchmark.recompute_features import refreshed
-from tilewright.tune.space.tabular import About, Program, ReplaySpace
+from tilewright.tune.space.tabular import About, TabularEntry, TabularSpace
 
 
 def test_features_come_back_and_times_stay() -> None:
     space = recorded(24)
-    old = {key: Program(one.trace, (1.0,)) for key, one in space.programs.items()}
+    old = {key: TabularEntry(one.trace, (1.0,)) for key, one in space.programs.items()}
     times = {key: time for key, time in space.rows() if not isinstance(time, str)}
     failures = {key: why for key, why in space.rows() if isinstance(why, str)}
     about = replace(space.about, columns=("old",))
-    again = refreshed(ReplaySpace(space.name, space.knobs, times, failures, old, about))
+    again = refreshed(TabularSpace(space.name, space.knobs, times, failures, old, about))
     assert again.about == space.about
     assert again.programs == space.programs
     assert dict(again.rows()) == dict(space.rows())
@@ -24,7 +24,7 @@ def test_features_come_back_and_times_stay() -> None:
 
 @pytest.mark.parametrize("about", [About(), About(workload="constants\nnonsense", target="{}")])
 def test_programs_that_cannot_be_made_again(about: About) -> None:
-    space = ReplaySpace("x", {"a": (1, 2)}, {(1,): 1.0}, {}, {(1,): Program("", ())}, about)
+    space = TabularSpace("x", {"a": (1, 2)}, {(1,): 1.0}, {}, {(1,): TabularEntry("", ())}, about)
     with pytest.raises(TuneError) as caught:
         refreshed(space)
     assert caught.value.code == "lab.refresh"

@@ -8,7 +8,7 @@ from tests.tune.spaces import measure, smooth
 from tilewright.core.errors import TuneError
 from tilewright.tune.benchmark.record_space import record
 from tilewright.tune.candidate import Candidate, Result
-from tilewright.tune.space.subspace import narrowed
+from tilewright.tune.space.subspace import largest_subspace
 from tilewright.tune.space.tabular import About
 from tilewright.tune.space.variation import enumerate_all
 
@@ -25,7 +25,7 @@ def test_what_was_recorded_is_what_was_measured() -> None:
 
 def test_part_of_a_large_space() -> None:
     shown: list[str] = []
-    part = narrowed(smooth(), 40)
+    part = largest_subspace(smooth(), 40)
     space = record("smooth", part, measure, str, About(), shown.append)
     assert 20 < len(space) <= 40
     assert space.optimum == min(result.seconds for result in measure(list(enumerate_all(part))))
@@ -39,7 +39,7 @@ def test_equal_programs_are_measured_once() -> None:
         asked.extend(candidates)
         return measure(candidates)
 
-    part = narrowed(smooth(), 40)
+    part = largest_subspace(smooth(), 40)
     space = record(
         "smooth",
         part,
@@ -56,6 +56,6 @@ def test_a_space_in_which_nothing_runs_is_an_error() -> None:
         return [Result(candidate, failure="crashed") for candidate in candidates]
 
     with pytest.raises(TuneError) as caught:
-        record("smooth", narrowed(smooth(), 4), failing, str, About())  # type: ignore[arg-type]
+        record("smooth", largest_subspace(smooth(), 4), failing, str, About())  # type: ignore[arg-type]
     assert caught.value.code == "lab.record"
     assert "crashed" in caught.value.message

@@ -3,25 +3,25 @@ from __future__ import annotations
 import pytest
 
 from tilewright.core.errors import ConfigError
-from tilewright.tune.benchmark.compare_methods import Settings
+from tilewright.tune.benchmark.compare_methods import BenchmarkSettings
 from tilewright.tune.benchmark.transfer import halves, saved, transfer
 
 
 def test_what_others_have_taught_saves_trials(products: list[str]) -> None:
-    settings = Settings(trials=24, batch=4, seeds=3)
-    standings = transfer(products, "evolutionary", settings)
-    assert {one.space for one in standings} == set(products)
-    assert {str(one.method) for one in standings} == {
+    settings = BenchmarkSettings(trials=24, batch=4, seeds=3)
+    leaderboard = transfer(products, "evolutionary", settings)
+    assert {one.space for one in leaderboard} == set(products)
+    assert {str(one.method) for one in leaderboard} == {
         "evolutionary+lightgbm",
         "evolutionary+pretrained",
     }
-    shares = saved(standings)
+    shares = saved(leaderboard)
     assert set(shares) == set(products)
     assert sum(shares.values()) / len(shares) < 0.6
 
 
 def test_the_same_seed_gives_the_same(products: list[str]) -> None:
-    settings = Settings(trials=12, batch=4, seeds=1)
+    settings = BenchmarkSettings(trials=12, batch=4, seeds=1)
     once, again = (transfer(products[:2], "annealing", settings) for _ in range(2))
     assert [run.best for one in once for run in one.runs] == [
         run.best for one in again for run in one.runs

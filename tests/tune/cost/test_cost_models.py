@@ -37,7 +37,7 @@ def test_all_are_tested() -> None:
     assert set(COST_MODELS.names()) == {
         "random",
         "analytical",
-        "informed",
+        "residual",
         "pretrained",
         *LEARNING,
     }
@@ -136,14 +136,14 @@ def test_analytical_orders_programs_without_data() -> None:
     assert caught.value.code == "cost.features"
 
 
-def test_informed_starts_from_the_estimate_and_corrects_it() -> None:
+def test_residual_starts_from_the_estimate_and_corrects_it() -> None:
     rng = np.random.default_rng(0)
     rows = np.zeros((200, len(feature_names())))
     place = feature_names().index(ESTIMATE)
     rows[:, place] = rng.uniform(10, 14, 200)
     rows[:, place + 1] = rng.integers(0, 2, 200)
     seconds = 2 ** (rows[:, place] + 3 * rows[:, place + 1])  # the estimate misses something
-    model = _model("informed")
+    model = _model("residual")
     assert model.ready
     np.testing.assert_array_equal(model.rank(rows), _model("analytical").rank(rows))
     before = _concordance(-model.predict(rows), seconds)

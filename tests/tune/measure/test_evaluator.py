@@ -17,7 +17,7 @@ from tilewright.tune.measure.evaluator import (
     estimate,
     evaluate,
 )
-from tilewright.tune.space.table import replay_space
+from tilewright.tune.space.table import tabular_space
 
 EFFORT = Effort(least=4, most=20, seconds=1.0, epsilon=0.01, margin=0.05, hopeless=3.0)
 FIXED = 10  # repeats that the adaptive ones are compared with
@@ -105,7 +105,7 @@ def noise(rng: np.random.Generator, preempted: float) -> Iterator[tuple[float, S
 @pytest.mark.parametrize("preempted", [0.0, 0.03, 0.4])
 def test_less_time_than_fixed_repeats_and_the_best_is_not_lost(preempted: float) -> None:
     """AdaTune's claim, on times of a measured space with noise on top."""
-    space = replay_space("convolution-a100")
+    space = tabular_space("convolution-a100")
     known = np.array([time for _, time in space.rows() if isinstance(time, float)])
     rng = np.random.default_rng(7)
     spent = fixed = 0.0

@@ -21,10 +21,10 @@ from tilewright.core.worker.process import Limits
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.measurer import Measurer, Settings
+from tilewright.tune.measure.measurer import Measurer, MeasureSettings
 from tilewright.tune.records import Records
 
-SETTINGS = Settings(
+SETTINGS = MeasureSettings(
     build_seconds=30, run_seconds=30, limits=Limits(memory=2 << 30), effort=Effort(most=5)
 )
 ROOT = Path(__file__).parents[3]

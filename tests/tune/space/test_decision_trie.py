@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.tune.candidate import Candidate
 from tilewright.tune.space import decision_trie as module
-from tilewright.tune.space.decision_trie import Questions
+from tilewright.tune.space.decision_trie import DecisionTrie
 from tilewright.tune.space.knobs import KnobSpace
 from tilewright.tune.space.space import Choose, Illegal, Site, Space
 from tilewright.tune.space.variation import enumerate_all, mutate, sample
@@ -33,10 +33,10 @@ class Asking(Space):
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.questions = Questions(space.build)
+        self.trie = DecisionTrie(space.build)
 
     def build(self, choose: Choose) -> None:
-        self.questions.ask(choose)
+        self.trie.ask(choose)
 
     def features(self, candidates):  # type: ignore[no-untyped-def]
         return self.space.features(candidates)

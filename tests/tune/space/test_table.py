@@ -16,7 +16,7 @@ from tilewright.tune.space.table import (
     SCHEDULE_SPACES,
     SPACES,
     program_spaces,
-    replay_space,
+    tabular_space,
 )
 from tilewright.tune.space.tabular_files import read_origin
 
@@ -34,7 +34,7 @@ EASY = ("linear_1x4096x4096", "rowsum_4096x4096")
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_spaces(name: str) -> None:
-    space = replay_space(name)
+    space = tabular_space(name)
     count, optimum, share = PUBLISHED[name]
     assert len(space) == count
     assert space.optimum == pytest.approx(optimum, rel=1e-4)
@@ -47,7 +47,7 @@ def test_published_spaces(name: str) -> None:
 )
 def test_spaces_of_programs_have_this_versions_features(name: str) -> None:
     """If not: `tilewright lab refresh tilewright/tune/space/data/*.gz`."""
-    space = replay_space(name)
+    space = tabular_space(name)
     assert space.about.columns == feature_names()
     again, _ = refreshed(space).measured()
     np.testing.assert_allclose(space.measured()[0], again, rtol=1e-4, atol=1e-6)
@@ -72,9 +72,9 @@ def test_data_is_small_and_says_where_it_comes_from() -> None:
 def test_a_path_names_a_file(tmp_path: Path) -> None:
     path = tmp_path / "own.json"
     path.write_bytes((DATA / "convolution-a100.json").read_bytes())
-    assert len(replay_space(str(path))) == 4362
+    assert len(tabular_space(str(path))) == 4362
     with pytest.raises(ConfigError) as caught:
-        replay_space("convolution")
+        tabular_space("convolution")
     assert caught.value.code == "space.unknown"
     assert "convolution-a100" in caught.value.help
 

@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from tilewright.tune.candidate import Candidate
-from tilewright.tune.space.tabular import ReplaySpace
+from tilewright.tune.space.tabular import TabularSpace
 from tilewright.tune.space.variation import enumerate_all, mutate, sample
 
-SPACE = ReplaySpace(
+SPACE = TabularSpace(
     "toy",
     {"a": (1, 2), "one": (7,), "b": (1, 2, 4)},
     {(1, 7, 1): 3.0, (1, 7, 2): 2.0, (1, 7, 4): 2.05},

@@ -10,8 +10,8 @@ import pytest
 
 from tilewright.core.errors import TuneError
 from tilewright.tune.candidate import Candidate
-from tilewright.tune.space.table import replay_space
-from tilewright.tune.space.tabular import About, Program, ReplaySpace
+from tilewright.tune.space.table import tabular_space
+from tilewright.tune.space.tabular import About, TabularEntry, TabularSpace
 from tilewright.tune.space.tabular_files import read_space, write_space
 from tilewright.tune.space.variation import enumerate_all
 
@@ -64,11 +64,11 @@ def test_features_travel_with_programs(tmp_path: Path, ending: str) -> None:
     times = {("rows", None): 0.002, ("tile", (4, 4)): 0.001}
     failures = {("tile", (8, 2)): "crashed"}
     programs = {
-        key: Program(f"step({place % 2})\n", (7.0, float(place)))
+        key: TabularEntry(f"step({place % 2})\n", (7.0, float(place)))
         for place, key in enumerate([*times, *failures])
     }
     about = About(1e6, "tile", "func @kernel() {}", "a machine", ("flops", "place"))
-    space = ReplaySpace("toy", knobs, times, failures, programs, about)
+    space = TabularSpace("toy", knobs, times, failures, programs, about)
     write_space(tmp_path / f"toy.{ending}", space, "", "")
     again = read_space(tmp_path / f"toy.{ending}")
     assert again.about == about
@@ -84,7 +84,7 @@ def test_features_travel_with_programs(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("name", ["convolution-a100", "dedispersion-a4000"])
 def test_shipped_files_write_as_they_are(tmp_path: Path, name: str) -> None:
-    space = replay_space(name)
+    space = tabular_space(name)
     write_space(tmp_path / "again.json", space, "", "")
     again = read_space(tmp_path / "again.json")
     assert dict(again.rows()) == pytest.approx(dict(space.rows()))

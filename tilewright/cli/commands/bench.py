@@ -66,7 +66,7 @@ def bench_command(
     """Measure the latency of MODEL; inputs that are not given are drawn at random."""
     from tempfile import TemporaryDirectory
 
-    from tilewright.bench.interleaved import Settings, measure
+    from tilewright.bench.interleaved import HarnessSettings, measure
     from tilewright.cli.input_files import parse_assignments
     from tilewright.target.host import host
 
@@ -78,7 +78,7 @@ def bench_command(
         if tuned is not None:
             entries.insert(1, tuned_entry(entries[0], tuned))
         with progress() as show:
-            results = measure(entries, Settings(rounds, seconds, patience), show)
+            results = measure(entries, HarnessSettings(rounds, seconds, patience), show)
         rows = summarize(entries, results)
     if as_json:
         print_json({"model": str(model), "threads": count, "dims": dict(dims), "engines": rows})

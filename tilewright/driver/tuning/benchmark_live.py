@@ -1,7 +1,7 @@
-"""The ring with hardware: methods search the schedules of real tasks, measured as they go.
+"""The benchmark of search methods with hardware: candidates are measured during the search.
 
-What one method had measured is not measured again for another, so that all see the same times; the
-optimum is the best that any of them found.
+A trace that was measured for one method is not measured again for another, so that all see the same
+times. The optimum is the best that any of them found.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from tilewright.driver.tuning.extract_tasks import TuningTask
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.target.cpu import CpuTarget
-from tilewright.tune.benchmark.compare_methods import Run, Settings, Standing, ranked
+from tilewright.tune.benchmark.compare_methods import BenchmarkSettings, LeaderboardRow, Run, ranked
 from tilewright.tune.benchmark.metrics import best_so_far
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer
-from tilewright.tune.method import Method
+from tilewright.tune.method import SearchMethod
 from tilewright.tune.search import search
 from tilewright.tune.space.schedule_space import ScheduleSpace
 from tilewright.tune.space.table import SCHEDULE_SPACES
@@ -49,16 +49,16 @@ class Bench:
         ]
 
 
-def compete_live(
+def compare_methods_live(
     tasks: Sequence[TuningTask],
     target: CpuTarget,
-    methods: Sequence[Method],
-    settings: Settings,
+    methods: Sequence[SearchMethod],
+    settings: BenchmarkSettings,
     measurer: Measurer,
     show: Callable[[str], None] = lambda text: None,
-) -> list[Standing]:
+) -> list[LeaderboardRow]:
     """All methods on all tasks; for each task the best comes first."""
-    standings: list[Standing] = []
+    leaderboard: list[LeaderboardRow] = []
     for number, task in enumerate(tasks):
         scheduled = task.scheduled
         space = SCHEDULE_SPACES.get("constructed")(scheduled.func, scheduled.constants, target)
@@ -69,18 +69,25 @@ def compete_live(
             for method in methods
         ]
         optimum = min(run.best[-1] for _, found in runs for run in found)
-        standings += ranked(
-            [Standing(task.about.name, method, optimum, tuple(found)) for method, found in runs]
+        leaderboard += ranked(
+            [
+                LeaderboardRow(task.about.name, method, optimum, tuple(found))
+                for method, found in runs
+            ]
         )
-    return standings
+    return leaderboard
 
 
-def _seeds(settings: Settings) -> range:
+def _seeds(settings: BenchmarkSettings) -> range:
     return range(settings.first_seed, settings.first_seed + settings.seeds)
 
 
 def _run(
-    bench: Bench, method: Method, seed: int, settings: Settings, show: Callable[[str], None]
+    bench: Bench,
+    method: SearchMethod,
+    seed: int,
+    settings: BenchmarkSettings,
+    show: Callable[[str], None],
 ) -> Run:
     show(f"{bench.space.func_before.name}: {method}, seed {seed}")
     start = time.perf_counter()

@@ -6,12 +6,12 @@ import math
 import time
 from collections.abc import Callable
 
-from tilewright.tune.measure.measurer import Settings
+from tilewright.tune.measure.measurer import MeasureSettings
 
 # Seconds that the last comparison of a task takes, more or less.
 FINAL_SECONDS = 3.0
 # Seconds that both programs of a model may be compared for; with a large budget a share of it.
-COMPARISON_SECONDS = Settings.model_seconds
+COMPARISON_SECONDS = MeasureSettings.model_seconds
 COMPARISON_SHARE = 1 / 30
 # What counts is compared twice.
 COMPARISONS = 2

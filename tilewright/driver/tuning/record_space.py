@@ -11,9 +11,9 @@ from tilewright.tune.benchmark.record_space import record
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.features.program import feature_names
 from tilewright.tune.measure.measurer import Measurer
-from tilewright.tune.space.subspace import narrowed
+from tilewright.tune.space.subspace import largest_subspace
 from tilewright.tune.space.table import SCHEDULE_SPACES
-from tilewright.tune.space.tabular import About, ReplaySpace
+from tilewright.tune.space.tabular import About, TabularSpace
 from tilewright.tune.target_key import target_text
 
 
@@ -26,14 +26,14 @@ def record_task(
     threads: int = 0,
     show: Callable[[str], None] = lambda text: None,
     kind: str = "constructed",
-) -> ReplaySpace:
+) -> TabularSpace:
     """Measure at most `limit` candidates of a task, of a space of schedules of this kind."""
     scheduled = task.scheduled
     make = SCHEDULE_SPACES.get(kind)
     space = make(scheduled.func, scheduled.constants, target)
     job = write_task(measurer.folder / f"task-{name}", task, target, threads)
     show(f"{name}: choosing candidates")
-    part = narrowed(space, limit)
+    part = largest_subspace(space, limit)
     about = About(
         task.about.flops, task.about.kind, scheduled.text, target_text(target), feature_names()
     )

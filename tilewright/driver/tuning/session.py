@@ -31,10 +31,9 @@ from tilewright.driver.tuning.validate import decide, finalists, rejected, winne
 from tilewright.runtime.profile import KernelTime
 from tilewright.tune.candidate import Result
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.measurer import Measurer, Measures
-from tilewright.tune.measure.measurer import Settings as MeasureSettings
+from tilewright.tune.measure.measurer import Measurer, Measures, MeasureSettings
 from tilewright.tune.measure.scratch_dir import scratch_folder
-from tilewright.tune.method import Method
+from tilewright.tune.method import SearchMethod
 from tilewright.tune.records import Records
 from tilewright.tune.space.table import SCHEDULE_SPACES
 from tilewright.tune.target_key import target_text, versions
@@ -59,7 +58,7 @@ class SearchSettings:
     trials: int | None = None
     budget: float | None = None
     batch: int = 16
-    method: Method = field(default_factory=lambda: Method("evolutionary", "ridge"))
+    method: SearchMethod = field(default_factory=lambda: SearchMethod("evolutionary", "ridge"))
     scheduler: str = "gradient"
     space: str = "constructed"
     seed: int = 0

@@ -1,1 +1,1 @@
-"""The ring: every method on the same spaces with many seeds, and the leaderboard."""
+"""The benchmark of search methods: every method on the same spaces, and the leaderboard."""

@@ -1,8 +1,8 @@
 """How well cost models order programs that they have not seen: Kendall's tau on measured spaces.
 
-Each space of programs is judged twice. *Within* it: a model learns from some of its candidates and
-orders the rest. *Across*: a model learns from all other spaces and orders this one, which is what
-transfer rests on; a model that needs no data is the same both ways.
+Each space of programs is evaluated twice. *Within*: a model learns from some of its candidates and
+orders the rest. *Across*: a model learns from all other spaces and orders this one, which transfer
+depends on. A model that needs no data gives the same result both ways.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tilewright.tune.benchmark.metrics import kendall
 from tilewright.tune.cost.cost_model import CostModel, throughputs
 from tilewright.tune.cost.pretrained import Measured
 from tilewright.tune.cost.table import make_cost_model
-from tilewright.tune.space.table import replay_space
+from tilewright.tune.space.table import tabular_space
 
 
 @node
@@ -49,7 +49,7 @@ def accuracies(
 
 def program_task(space: str) -> Measured:
     """Features and seconds of a measured space of programs."""
-    found = replay_space(space)
+    found = tabular_space(space)
     if not found.about.columns:
         raise ConfigError(
             "lab.no-programs",

@@ -1,7 +1,7 @@
-"""The ring: chosen methods on measured spaces, with many seeds each.
+"""The benchmark of search methods: each on tabular spaces, with many seeds.
 
-Runs share nothing, so they can go on in several processes; all but the wall time of a run is the
-same for the same seed.
+Runs are independent and may use several processes. Everything but the wall time of a run is
+determined by its seed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tilewright.tune.benchmark.metrics import (
     regret,
     trials_to_reach,
 )
-from tilewright.tune.method import Method
+from tilewright.tune.method import SearchMethod
 from tilewright.tune.search import search
-from tilewright.tune.space.table import replay_space
+from tilewright.tune.space.table import tabular_space
 
 
 @node
-class Settings:
-    """What all methods get: trials, how many are measured at once, seeds, and processes to use."""
+class BenchmarkSettings:
+    """What all methods get: trials, batch size, seeds, and the processes to use."""
 
     trials: int = 256
     batch: int = 16
@@ -39,11 +39,11 @@ class Settings:
 
 
 @node
-class Job:
-    """One run: a method on a space with a seed."""
+class RunSpec:
+    """What to run: a method on a space with a seed."""
 
     space: str
-    method: Method
+    method: SearchMethod
     seed: int
     trials: int
     batch: int
@@ -51,7 +51,7 @@ class Job:
 
 @node
 class Run:
-    """What came of a seed: the best time after each trial, and the seconds that it took."""
+    """The result of one seed: the best time after each trial, and the seconds that it took."""
 
     seed: int
     best: tuple[float, ...]
@@ -60,11 +60,11 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Standing:
+class LeaderboardRow:
     """A method on a space over all seeds."""
 
     space: str
-    method: Method
+    method: SearchMethod
     optimum: float
     runs: tuple[Run, ...]
 
@@ -75,13 +75,13 @@ class Standing:
 
     @property
     def mean_t95(self) -> float:
-        """The mean of the same, a run that never came there counting as all of its trials."""
+        """The mean of the same; a run that never got there counts as all of its trials."""
         trials = [min(trials_to_reach(r.best, self.optimum), len(r.best)) for r in self.runs]
         return sum(trials) / len(trials)
 
     @property
     def reached(self) -> float:
-        """The share of seeds that came within 5 % of the optimum at all."""
+        """The fraction of seeds that came within 5 % of the optimum."""
         hits = (trials_to_reach(r.best, self.optimum) <= len(r.best) for r in self.runs)
         return sum(hits) / len(self.runs)
 
@@ -95,58 +95,64 @@ class Standing:
         return quartiles([run.wall for run in self.runs]).median
 
 
-def run_one(job: Job) -> Run:
-    """Search once, alone."""
-    space = replay_space(job.space)
+def run_one(spec: RunSpec) -> Run:
+    """Search once."""
+    space = tabular_space(spec.space)
     start = time.perf_counter()
-    strategy = job.method.start(space, job.seed)
-    results = search(strategy, space.measure, job.trials, job.batch)
+    strategy = spec.method.start(space, spec.seed)
+    results = search(strategy, space.measure, spec.trials, spec.batch)
     wall = time.perf_counter() - start
-    return Run(job.seed, best_so_far(results), sum(bool(r.failure) for r in results), wall)
+    return Run(spec.seed, best_so_far(results), sum(bool(r.failure) for r in results), wall)
 
 
-def compete(
+def compare_methods(
     spaces: Sequence[str],
-    methods: Sequence[Method],
-    settings: Settings,
+    methods: Sequence[SearchMethod],
+    settings: BenchmarkSettings,
     show: Callable[[str], None] = lambda text: None,
-) -> list[Standing]:
+) -> list[LeaderboardRow]:
     """All methods on all spaces; for each space the best comes first."""
     seeds = range(settings.first_seed, settings.first_seed + settings.seeds)
-    standings: list[Standing] = []
+    leaderboard: list[LeaderboardRow] = []
     for space in spaces:
-        optimum = replay_space(space).optimum
-        jobs = [Job(space, m, s, settings.trials, settings.batch) for m in methods for s in seeds]
-        runs = _shown(run_all(run_one, jobs, settings.jobs), jobs, show)
-        found = [Standing(space, m, optimum, tuple(islice(runs, len(seeds)))) for m in methods]
-        standings += ranked(found)
-    return standings
+        optimum = tabular_space(space).optimum
+        specs = [
+            RunSpec(space, m, s, settings.trials, settings.batch) for m in methods for s in seeds
+        ]
+        runs = _shown(run_all(run_one, specs, settings.jobs), specs, show)
+        found = [
+            LeaderboardRow(space, m, optimum, tuple(islice(runs, len(seeds)))) for m in methods
+        ]
+        leaderboard += ranked(found)
+    return leaderboard
 
 
-def _shown(runs: Iterable[Run], jobs: Sequence[Job], show: Callable[[str], None]) -> Iterator[Run]:
-    for number, (run, job) in enumerate(zip(runs, jobs, strict=True), 1):
-        show(f"{job.space}: {number} of {len(jobs)} runs, {job.method}")
+def _shown(
+    runs: Iterable[Run], specs: Sequence[RunSpec], show: Callable[[str], None]
+) -> Iterator[Run]:
+    for number, (run, spec) in enumerate(zip(runs, specs, strict=True), 1):
+        show(f"{spec.space}: {number} of {len(specs)} runs, {spec.method}")
         yield run
 
 
-def ranked(standings: Iterable[Standing]) -> list[Standing]:
-    """Standings of one space, the best first."""
-    return sorted(standings, key=_rank)
+def ranked(rows: Iterable[LeaderboardRow]) -> list[LeaderboardRow]:
+    """The rows of one space, the best first."""
+    return sorted(rows, key=_rank)
 
 
-def _rank(standing: Standing) -> tuple[float, float, float]:
-    return (standing.t95.median, standing.regret(64).median, standing.regret(10**9).median)
+def _rank(row: LeaderboardRow) -> tuple[float, float, float]:
+    return (row.t95.median, row.regret(64).median, row.regret(10**9).median)
 
 
-J = TypeVar("J")
+Spec = TypeVar("Spec")
 
 
-def run_all(run: Callable[[J], Run], jobs: Iterable[J], processes: int) -> Iterator[Run]:
-    """What came of each job, in their order, some going on at once."""
+def run_all(run: Callable[[Spec], Run], specs: Iterable[Spec], processes: int) -> Iterator[Run]:
+    """The run of each spec, in their order, `processes` at a time."""
     if processes == 1:
-        yield from map(run, jobs)
+        yield from map(run, specs)
         return
     # Spawned, not forked: LightGBM's threads do not survive a fork.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        yield from pool.map(run, jobs)
+        yield from pool.map(run, specs)

@@ -1,9 +1,9 @@
-"""What a search is judged by, from the best time after each trial.
+"""Metrics of a search, from the best time after each trial, and of a cost model.
 
 `t95` is the number of trials until the best is within 5 % of the optimum, infinite if that never
-happened; `regret@n` is how much slower than the optimum the best of n trials is, as a share. A cost
-model is judged by Kendall's tau: of all pairs with different times, how many more it has in the
-right order than in the wrong one, as a share.
+happens. `regret@n` is how much slower than the optimum the best of n trials is, as a fraction. For
+cost models it is Kendall's tau: over all pairs with different times, the fraction in the right
+order minus the fraction in the wrong one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Task schedulers in the ring: the tasks of a model, replayed, share one budget of trials.
+"""The benchmark of task schedulers: the tasks of a model, as tabular spaces, with one budget.
 
-What is judged is the model's latency, the sum of weight times best time over its tasks, after each
-trial; it is infinite until every task has a program that runs.
+The metric is the model's latency after each trial: the sum of weight times best time over its
+tasks. It is infinite until every task has a program that runs.
 """
 
 from __future__ import annotations
@@ -11,18 +11,24 @@ import time
 from collections.abc import Callable, Sequence
 
 from tilewright.core.node import node
-from tilewright.tune.benchmark.compare_methods import Run, Settings, Standing, ranked, run_all
+from tilewright.tune.benchmark.compare_methods import (
+    BenchmarkSettings,
+    LeaderboardRow,
+    Run,
+    ranked,
+    run_all,
+)
 from tilewright.tune.candidate import Candidate, Result
-from tilewright.tune.method import Method
+from tilewright.tune.method import SearchMethod
 from tilewright.tune.search import Measure, search_tasks
-from tilewright.tune.space.table import replay_space
+from tilewright.tune.space.table import tabular_space
 from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
 from tilewright.tune.task_scheduler.task_scheduler import Task
 
 
 @node
-class Model:
-    """Measured spaces with how often each kernel occurs."""
+class TabularModel:
+    """A model as tabular spaces, each with the number of times its kernel occurs."""
 
     name: str
     weights: tuple[tuple[str, float], ...]
@@ -30,24 +36,24 @@ class Model:
     @property
     def optimum(self) -> float:
         """The latency with the best program for each task."""
-        return sum(weight * replay_space(name).optimum for name, weight in self.weights)
+        return sum(weight * tabular_space(name).optimum for name, weight in self.weights)
 
 
 @node
-class TasksJob:
-    """One run: a method with its task scheduler on a model with a seed."""
+class TaskRunSpec:
+    """What to run: a method with its task scheduler on a model with a seed."""
 
-    model: Model
-    method: Method
+    model: TabularModel
+    method: SearchMethod
     seed: int
     trials: int
     batch: int
 
 
-def run_tasks(job: TasksJob) -> Run:
+def run_tasks(spec: TaskRunSpec) -> Run:
     """Search all tasks of a model once."""
-    spaces = [replay_space(name) for name, _ in job.model.weights]
-    weights = [weight for _, weight in job.model.weights]
+    spaces = [tabular_space(name) for name, _ in spec.model.weights]
+    weights = [weight for _, weight in spec.model.weights]
     start = time.perf_counter()
     done: list[tuple[int, Result]] = []
 
@@ -59,7 +65,7 @@ def run_tasks(job: TasksJob) -> Run:
 
         return measure
 
-    scheduler = TASK_SCHEDULERS.get(job.method.task_scheduler)(
+    scheduler = TASK_SCHEDULERS.get(spec.method.task_scheduler)(
         [
             Task(space.name, weight, space.about.flops, space.about.kind)
             for space, weight in zip(spaces, weights, strict=True)
@@ -67,31 +73,31 @@ def run_tasks(job: TasksJob) -> Run:
     )
     search_tasks(
         scheduler,
-        [(job.method.start(space, job.seed), noting(i)) for i, space in enumerate(spaces)],
-        job.trials,
-        job.batch,
+        [(spec.method.start(space, spec.seed), noting(i)) for i, space in enumerate(spaces)],
+        spec.trials,
+        spec.batch,
     )
     failures = sum(bool(result.failure) for _, result in done)
-    return Run(job.seed, _latencies(done, weights), failures, time.perf_counter() - start)
+    return Run(spec.seed, _latencies(done, weights), failures, time.perf_counter() - start)
 
 
-def compete_tasks(
-    model: Model,
-    methods: Sequence[Method],
-    settings: Settings,
+def compare_task_schedulers(
+    model: TabularModel,
+    methods: Sequence[SearchMethod],
+    settings: BenchmarkSettings,
     show: Callable[[str], None] = lambda text: None,
-) -> list[Standing]:
+) -> list[LeaderboardRow]:
     """All methods on the tasks of a model, the best first."""
     seeds = range(settings.first_seed, settings.first_seed + settings.seeds)
-    standings: list[Standing] = []
+    leaderboard: list[LeaderboardRow] = []
     for method in methods:
-        jobs = [TasksJob(model, method, s, settings.trials, settings.batch) for s in seeds]
+        specs = [TaskRunSpec(model, method, s, settings.trials, settings.batch) for s in seeds]
         runs: list[Run] = []
-        for run in run_all(run_tasks, jobs, settings.jobs):
+        for run in run_all(run_tasks, specs, settings.jobs):
             runs.append(run)
-            show(f"{model.name}: {len(runs)} of {len(jobs)} runs, {method}")
-        standings.append(Standing(model.name, method, model.optimum, tuple(runs)))
-    return ranked(standings)
+            show(f"{model.name}: {len(runs)} of {len(specs)} runs, {method}")
+        leaderboard.append(LeaderboardRow(model.name, method, model.optimum, tuple(runs)))
+    return ranked(leaderboard)
 
 
 def _latencies(done: Sequence[tuple[int, Result]], weights: Sequence[float]) -> tuple[float, ...]:

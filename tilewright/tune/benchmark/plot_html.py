@@ -1,4 +1,4 @@
-"""Curves of the ring as one HTML page with drawings in SVG, which needs nothing else.
+"""Convergence curves of the benchmark as one self-contained HTML page with SVG drawings.
 
 For each space: trials to the right (logarithmic), the time of the best so far over the optimum
 upwards, the median as a line and the quartiles as a band.
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TypeAlias
 
-from tilewright.tune.benchmark.compare_methods import Standing
+from tilewright.tune.benchmark.compare_methods import LeaderboardRow
 from tilewright.tune.benchmark.metrics import quartiles
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 720, 380, 60, 40, 10
@@ -30,19 +30,19 @@ td:first-child, th:first-child {{ text-align: left }}</style></head>
 """
 
 
-def html_page(standings: Sequence[Standing]) -> str:
+def html_page(leaderboard: Sequence[LeaderboardRow]) -> str:
     """The page for all spaces."""
-    spaces = dict.fromkeys(standing.space for standing in standings)
-    parts = [_section(s, [one for one in standings if one.space == s]) for s in spaces]
+    spaces = dict.fromkeys(row.space for row in leaderboard)
+    parts = [_section(s, [one for one in leaderboard if one.space == s]) for s in spaces]
     return PAGE.format(body="\n".join(parts))
 
 
-def _section(space: str, standings: Sequence[Standing]) -> str:
-    trials = trials_of(standings)
-    colours = {str(one.method): COLOURS[i % len(COLOURS)] for i, one in enumerate(standings)}
-    rows = "".join(_row(one, colours[str(one.method)]) for one in standings)
+def _section(space: str, leaderboard: Sequence[LeaderboardRow]) -> str:
+    trials = trials_of(leaderboard)
+    colours = {str(one.method): COLOURS[i % len(COLOURS)] for i, one in enumerate(leaderboard)}
+    rows = "".join(_row(one, colours[str(one.method)]) for one in leaderboard)
     head = "<tr><th>method</th><th>t95</th><th>regret@64</th><th>wall, s</th></tr>"
-    curves = "".join(_curve(one, colours[str(one.method)], trials) for one in standings)
+    curves = "".join(_curve(one, colours[str(one.method)], trials) for one in leaderboard)
     return (
         f"<h2>{escape(space)}</h2>\n"
         f'<svg width="{WIDTH}" height="{HEIGHT}" role="img">'
@@ -50,37 +50,37 @@ def _section(space: str, standings: Sequence[Standing]) -> str:
     )
 
 
-def _row(standing: Standing, colour: str) -> str:
+def _row(row: LeaderboardRow, colour: str) -> str:
     cells = (
-        f'<span style="color:{colour}">&#9632;</span> {escape(str(standing.method))}',
-        t95_text(standing),
-        f"{standing.regret(64).median:.3f}",
-        f"{standing.wall:.2f}",
+        f'<span style="color:{colour}">&#9632;</span> {escape(str(row.method))}',
+        t95_text(row),
+        f"{row.regret(64).median:.3f}",
+        f"{row.wall:.2f}",
     )
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
-def t95_text(standing: Standing) -> str:
+def t95_text(row: LeaderboardRow) -> str:
     """The median of t95 for people."""
-    t95 = standing.t95.median
+    t95 = row.t95.median
     return f"{t95:.0f}" if math.isfinite(t95) else "never"
 
 
-def _curve(standing: Standing, colour: str, trials: int) -> str:
-    low, middle, high = band(standing, trials)
+def _curve(row: LeaderboardRow, colour: str, trials: int) -> str:
+    low, middle, high = band(row, trials)
     return (
         f'<polygon points="{_points(low + high[::-1])}" fill="{colour}" opacity="0.12"/>'
         f'<polyline points="{_points(middle)}" fill="none" stroke="{colour}" stroke-width="2">'
-        f"<title>{escape(str(standing.method))}</title></polyline>"
+        f"<title>{escape(str(row.method))}</title></polyline>"
     )
 
 
-def band(standing: Standing, trials: int) -> tuple[Points, Points, Points]:
+def band(row: LeaderboardRow, trials: int) -> tuple[Points, Points, Points]:
     """The lower quartile, the median and the upper quartile of the runs, as points of a panel."""
     low, middle, high = [], [], []
     for trial in _places(trials):
         spread = quartiles(
-            [run.best[min(trial, len(run.best)) - 1] / standing.optimum for run in standing.runs]
+            [run.best[min(trial, len(run.best)) - 1] / row.optimum for run in row.runs]
         )
         x = _x(trial, trials)
         low.append((x, _y(spread.low)))
@@ -116,9 +116,9 @@ def trial_ticks(trials: int) -> list[tuple[float, str]]:
     return [(_x(trial, trials), str(trial)) for trial in powers]
 
 
-def trials_of(standings: Sequence[Standing]) -> int:
+def trials_of(leaderboard: Sequence[LeaderboardRow]) -> int:
     """The most trials that any run had."""
-    return max(len(run.best) for standing in standings for run in standing.runs)
+    return max(len(run.best) for row in leaderboard for run in row.runs)
 
 
 def _x(trial: int, trials: int) -> float:

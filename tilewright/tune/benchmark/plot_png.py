@@ -1,4 +1,4 @@
-"""The curves of the ring as a picture, for where no page can be shown; needs the package pillow."""
+"""Convergence curves of the benchmark as a PNG; needs the package pillow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.core.errors import ConfigError
-from tilewright.tune.benchmark.compare_methods import Standing
+from tilewright.tune.benchmark.compare_methods import LeaderboardRow
 from tilewright.tune.benchmark.plot_html import (
     BOTTOM,
     COLOURS,
@@ -26,11 +26,11 @@ from tilewright.tune.benchmark.plot_html import (
 LINE = 16
 
 
-def write_picture(path: Path, standings: Sequence[Standing]) -> None:
+def write_picture(path: Path, leaderboard: Sequence[LeaderboardRow]) -> None:
     """Draw a panel a space, one below the other, as a PNG."""
     image, draw = _package("Image"), _package("ImageDraw")
-    spaces = dict.fromkeys(standing.space for standing in standings)
-    panels = [[one for one in standings if one.space == space] for space in spaces]
+    spaces = dict.fromkeys(row.space for row in leaderboard)
+    panels = [[one for one in leaderboard if one.space == space] for space in spaces]
     heights = [LINE * (len(panel) + 2) + HEIGHT for panel in panels]
     canvas = image.new("RGB", (WIDTH, sum(heights)), "white")
     pen = draw.Draw(canvas, "RGBA")
@@ -41,17 +41,17 @@ def write_picture(path: Path, standings: Sequence[Standing]) -> None:
     canvas.save(path, "PNG")
 
 
-def _panel(pen: Any, standings: Sequence[Standing], top: int) -> None:
-    trials = trials_of(standings)
-    pen.text((8, top + 4), standings[0].space, fill="black")
-    base = top + LINE * (len(standings) + 2)
+def _panel(pen: Any, leaderboard: Sequence[LeaderboardRow], top: int) -> None:
+    trials = trials_of(leaderboard)
+    pen.text((8, top + 4), leaderboard[0].space, fill="black")
+    base = top + LINE * (len(leaderboard) + 2)
     for y, text in ratio_ticks():
         pen.line([(LEFT, base + y), (WIDTH, base + y)], fill="#dddddd")
         pen.text((LEFT - 6, base + y), text, fill="black", anchor="rm")
     for x, text in trial_ticks(trials):
         pen.text((x, base + HEIGHT - BOTTOM + 12), text, fill="black", anchor="mm")
     pen.text((WIDTH / 2, base + HEIGHT - 10), "trials", fill="black", anchor="mm")
-    for number, one in enumerate(standings):
+    for number, one in enumerate(leaderboard):
         colour = COLOURS[number % len(COLOURS)]
         line = top + LINE * (number + 1) + 6
         pen.rectangle([(LEFT, line + 2), (LEFT + 10, line + 12)], fill=colour)

@@ -1,6 +1,6 @@
-"""A measured space with the features that this version has: its times stay as they were measured.
+"""A tabular space with the features of this version; its times stay as they were measured.
 
-Programs are made again from the workload and their traces, which takes milliseconds each.
+Programs are rebuilt from the workload and their traces, which takes milliseconds each.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import replace
 from tilewright.core.errors import Error, TuneError
 from tilewright.schedule.trace import parse_trace
 from tilewright.tune.features.program import feature_names, program_features
-from tilewright.tune.space.tabular import Program, ReplaySpace
+from tilewright.tune.space.tabular import TabularEntry, TabularSpace
 from tilewright.tune.target_key import parse_target
 from tilewright.tune.workload import parse_workload
 
 
-def refreshed(space: ReplaySpace) -> ReplaySpace:
+def refreshed(space: TabularSpace) -> TabularSpace:
     """The same space with new features."""
     about = space.about
     try:
@@ -33,6 +33,8 @@ def refreshed(space: ReplaySpace) -> ReplaySpace:
         ) from error
     times = {key: time for key, time in space.rows() if not isinstance(time, str)}
     failures = {key: why for key, why in space.rows() if isinstance(why, str)}
-    programs = {key: Program(one.trace, rows[one.trace]) for key, one in space.programs.items()}
+    programs = {
+        key: TabularEntry(one.trace, rows[one.trace]) for key, one in space.programs.items()
+    }
     new = replace(about, columns=feature_names())
-    return ReplaySpace(space.name, space.knobs, times, failures, programs, new)
+    return TabularSpace(space.name, space.knobs, times, failures, programs, new)

@@ -1,4 +1,4 @@
-"""A space measured once, whole or the part of it that is small enough, so that it can be replayed.
+"""Every candidate of a space measured once, which makes a tabular space of it.
 
     space = record(name, part, measure, trace, about)
     write_space(path, space, source, licence)
@@ -15,7 +15,7 @@ from tilewright.core.errors import TuneError
 from tilewright.tune.candidate import Candidate, Result, Value
 from tilewright.tune.search import Measure
 from tilewright.tune.space.space import Space
-from tilewright.tune.space.tabular import About, Key, Program, ReplaySpace
+from tilewright.tune.space.tabular import About, Key, TabularEntry, TabularSpace
 from tilewright.tune.space.variation import enumerate_all
 
 BATCH = 16
@@ -30,7 +30,7 @@ def record(
     trace: Callable[[Candidate], str],
     about: About,
     show: Callable[[str], None] = lambda text: None,
-) -> ReplaySpace:
+) -> TabularSpace:
     """Measure every legal candidate of a space of programs."""
     candidates = [c for c in enumerate_all(space) if space.legal(c)]
     traces = [trace(candidate) for candidate in candidates]
@@ -47,8 +47,8 @@ def record(
     keys = [_key(candidate, knobs) for candidate in candidates]
     found = {key: results[text] for key, text in zip(keys, traces, strict=True)}
     rows = space.features(candidates).tolist()
-    programs = [Program(text, tuple(row)) for text, row in zip(traces, rows, strict=True)]
-    return ReplaySpace(
+    programs = [TabularEntry(text, tuple(row)) for text, row in zip(traces, rows, strict=True)]
+    return TabularSpace(
         name,
         knobs,
         {key: result.seconds for key, result in found.items() if not result.failure},

@@ -21,7 +21,7 @@ import numpy as np
 from tilewright.core.errors import ConfigError
 from tilewright.tune.cost.cost_model import throughputs
 from tilewright.tune.cost.lightgbm import LightGbmCost
-from tilewright.tune.cost.residual import InformedCost
+from tilewright.tune.cost.residual import ResidualCost
 from tilewright.tune.features.program import feature_names
 
 FORMAT = 1
@@ -49,11 +49,11 @@ class PretrainedCost(LightGbmCost):
         return self._global.predict(features[:, : len(feature_names())])
 
 
-def pretrain(tasks: Iterable[Measured], seed: int = 0) -> InformedCost:
+def pretrain(tasks: Iterable[Measured], seed: int = 0) -> ResidualCost:
     """One model of all tasks, each a group of its own."""
     rows, seconds = zip(*tasks, strict=True)
     groups = np.repeat(np.arange(len(rows)), [len(task) for task in rows])
-    model = InformedCost(seed, ROUNDS, **GENTLE)
+    model = ResidualCost(seed, ROUNDS, **GENTLE)
     model.fit(
         np.vstack(rows)[:, : len(feature_names())],
         throughputs(np.concatenate(seconds), groups),
@@ -62,20 +62,20 @@ def pretrain(tasks: Iterable[Measured], seed: int = 0) -> InformedCost:
     return model
 
 
-def write_model(path: Path, model: InformedCost) -> None:
+def write_model(path: Path, model: ResidualCost) -> None:
     """Write what a model has learnt to a file."""
     header = json.dumps({"cost model": FORMAT, "columns": columns_hash()})
     path.write_text(f"{header}\n{model.as_text()}")
 
 
-def read_model(path: Path) -> InformedCost:
+def read_model(path: Path) -> ResidualCost:
     """The model in a file."""
     try:
         first, _, text = path.read_text().partition("\n")
         header = json.loads(first)
         if header["cost model"] != FORMAT or header["columns"] != columns_hash():
             raise ValueError("it was learnt from other features than this version's")
-        model = InformedCost()
+        model = ResidualCost()
         model.read_text(text)
     except (KeyError, OSError, TypeError, ValueError) as error:
         raise ConfigError(
@@ -91,7 +91,7 @@ def columns_hash() -> str:
     return hashlib.sha256("\n".join(feature_names()).encode()).hexdigest()[:16]
 
 
-def _no_file() -> InformedCost:
+def _no_file() -> ResidualCost:
     raise ConfigError(
         "cost.no-file",
         "the cost model 'pretrained' needs the file that it comes from",

@@ -15,7 +15,7 @@ from tilewright.tune.cost.lightgbm import LightGbmCost
 WEIGHT = 2.0
 
 
-class InformedCost(LightGbmCost):
+class ResidualCost(LightGbmCost):
     """LightGBM on top of the analytical model, for spaces of programs."""
 
     ready = True

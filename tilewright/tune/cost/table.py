@@ -13,7 +13,7 @@ COST_MODELS: Registry[type[CostModel]] = Registry(
         "analytical": "tilewright.tune.cost.analytical:AnalyticalCost",
         "ridge": "tilewright.tune.cost.ridge:RidgeCost",
         "lightgbm": "tilewright.tune.cost.lightgbm:LightGbmCost",
-        "informed": "tilewright.tune.cost.residual:InformedCost",
+        "residual": "tilewright.tune.cost.residual:ResidualCost",
         "pretrained": "tilewright.tune.cost.pretrained:PretrainedCost",
     },
 )

@@ -26,10 +26,10 @@ from tilewright.ir.loop.nodes import Block, Buffer, For, Func, Stmt, Store, Tile
 from tilewright.ir.loop.tiles import expand_tile
 from tilewright.ir.loop.walk import Path, statements
 from tilewright.target.cpu import LINE_BYTES
-from tilewright.tune.features.index_footprint import Reach, of_loop, reach
+from tilewright.tune.features.index_footprint import IndexFootprint, footprint, of_loop
 from tilewright.tune.features.op_counts import FLOPS, operations
 
-Index = Callable[[Expr], Reach]
+Index = Callable[[Expr], IndexFootprint]
 
 
 @dataclass(frozen=True)
@@ -159,13 +159,13 @@ def _statement(
     leaf: _Leaf, known: Mapping[str, Buffer], homes: Mapping[str, Sequence[str]]
 ) -> Statement:
     loops, env = _environment(leaf.path)
-    memo: dict[Expr, Reach] = {}
+    memo: dict[Expr, IndexFootprint] = {}
     inside = {name: place for place, (name, _, _) in enumerate(loops, 1)}
     accesses = []
     for name, uses in leaf.uses.items():
         home = max((inside.get(loop, 0) for loop in homes.get(name, ())), default=0)
         shape = _Shape(known[name], len(loops), home, name in homes)
-        accesses.append(shape.access(uses, lambda e: reach(e, env, memo)))
+        accesses.append(shape.access(uses, lambda e: footprint(e, env, memo)))
     around = [s for s in leaf.path if isinstance(s, Block)]
     return Statement(
         tuple(extent for _, extent, _ in loops),
@@ -185,15 +185,17 @@ def _masked(leaf: _Leaf) -> bool:
     return leaf.store.mask is not None or any(load.mask is not None for load in uses)
 
 
-def _environment(path: Sequence[Stmt]) -> tuple[list[tuple[str, int, str]], dict[str, Reach]]:
+def _environment(
+    path: Sequence[Stmt],
+) -> tuple[list[tuple[str, int, str]], dict[str, IndexFootprint]]:
     """The loops that run more than once, and how every variable of the nest moves."""
     extents: dict[str, int] = {}
-    still: dict[str, Reach] = {}
-    memo: dict[Expr, Reach] = {}
+    still: dict[str, IndexFootprint] = {}
+    memo: dict[Expr, IndexFootprint] = {}
     for s in path:
         if isinstance(s, For):
-            extents[s.name] = max(1, reach(s.extent, still, memo).greatest)
-            still[s.name] = Reach(0)
+            extents[s.name] = max(1, footprint(s.extent, still, memo).greatest)
+            still[s.name] = IndexFootprint(0)
     kinds = {s.name: s.kind for s in path if isinstance(s, For)}
     moving = [name for name, extent in extents.items() if extent > 1]
     env = dict(still)
@@ -202,7 +204,7 @@ def _environment(path: Sequence[Stmt]) -> tuple[list[tuple[str, int, str]], dict
     memo = {}
     for s in path:
         if isinstance(s, Block):
-            env.update({it.name: reach(it.binding, env, memo) for it in s.iters})
+            env.update({it.name: footprint(it.binding, env, memo) for it in s.iters})
             memo = {}  # an inner block may call its iterators alike
     return [(name, extents[name], kinds[name]) for name in moving], env
 
@@ -243,7 +245,7 @@ class _Shape:
             self.depth > 0 and any(_clamped(i, index) for load, _ in uses for i in load.indices),
         )
 
-    def _sizes(self, moves: list[list[Reach]], index: Index) -> list[int]:
+    def _sizes(self, moves: list[list[IndexFootprint]], index: Index) -> list[int]:
         sizes = [max(1, index(d).base) for d in self.buffer.shape]
         if not self.own:
             return sizes
@@ -253,7 +255,7 @@ class _Shape:
         ]
 
     def _touched(
-        self, moves: list[Reach], sizes: list[int]
+        self, moves: list[IndexFootprint], sizes: list[int]
     ) -> tuple[list[int], list[int], list[int], tuple[int, ...]]:
         """Elements, cache lines and lines a row at each level, and the step along each loop."""
         places = range(self.home, self.depth + 1)
@@ -292,5 +294,5 @@ def _clamped(i: Expr, index: Index) -> bool:
     )
 
 
-def _moves_last(moved: Reach) -> bool:
+def _moves_last(moved: IndexFootprint) -> bool:
     return bool(moved.step) and moved.step[-1] != 0

@@ -19,7 +19,7 @@ from tilewright.target.cpu import CpuTarget
 from tilewright.target.registry import CPUS
 from tilewright.tune.features.accesses import Statement, statements_of
 from tilewright.tune.features.columns import log, statement_columns
-from tilewright.tune.features.index_footprint import reach
+from tilewright.tune.features.index_footprint import footprint
 from tilewright.tune.features.op_counts import KINDS
 from tilewright.tune.features.performance_model import estimate, estimate_all
 
@@ -74,7 +74,7 @@ _PLACES = ("global", "local", "register")
 def _whole(own: Sequence[Buffer], found: Sequence[Statement]) -> list[float]:
     allocated = dict.fromkeys(_PLACES, 0)
     for buffer in own:
-        size = math.prod(max(1, reach(d, {}, {}).base) for d in buffer.shape)
+        size = math.prod(max(1, footprint(d, {}, {}).base) for d in buffer.shape)
         place = "local" if buffer.scope == "volatile" else buffer.scope
         allocated[place] += size * buffer.dtype.bytes
     flops = sum(s.flops * s.runs for s in found)

@@ -36,7 +36,7 @@ OnResult = Callable[[Result, str], object]
 
 
 @dataclass(frozen=True)
-class Settings:
+class MeasureSettings:
     """Seconds that building and running a candidate may take, what workers may use, and so on.
 
     Two programs are compared in as many `rounds` as it takes, within these bounds.
@@ -77,12 +77,12 @@ class Measurer:
     def __init__(
         self,
         build: Sequence[str],
-        settings: Settings | None = None,
+        settings: MeasureSettings | None = None,
         *,
         run: Sequence[str] = RUN_WORKER,
         parent: Path | None = None,
     ) -> None:
-        self.settings = settings = settings or Settings()
+        self.settings = settings = settings or MeasureSettings()
         self._opened = ExitStack()
         self.folder = self._opened.enter_context(scratch_folder(parent))
         self._pool = BuildPool(build, settings.builders, settings.build_seconds, settings.limits)

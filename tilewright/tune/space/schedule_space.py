@@ -27,7 +27,7 @@ from tilewright.schedule.schedule import Decide
 from tilewright.target.cpu import CpuTarget
 from tilewright.tune.candidate import Candidate, Value
 from tilewright.tune.features.program import program_features
-from tilewright.tune.space.decision_trie import Questions
+from tilewright.tune.space.decision_trie import DecisionTrie
 from tilewright.tune.space.space import Choose, Illegal, Site, Space
 
 # The comment above a trace that says by which decisions it was made.
@@ -52,7 +52,7 @@ class ScheduleSpace(Space):
         self.target = target
         self._made: dict[Candidate, ScheduledFunc] = {}
         self._rows: dict[Candidate, np.ndarray] = {}
-        self._questions = Questions(self._make)
+        self._trie = DecisionTrie(self._make)
 
     @abstractmethod
     def make(self, decide: Decide) -> ScheduledFunc:
@@ -60,7 +60,7 @@ class ScheduleSpace(Space):
 
     def build(self, choose: Choose) -> None:
         """Ask for each decision; a schedule is made where nobody knows what would be asked."""
-        self._questions.ask(choose)
+        self._trie.ask(choose)
 
     def _make(self, choose: Choose) -> None:
         made: list[tuple[str, Value]] = []

@@ -1,9 +1,9 @@
-"""A part of a space that is small enough to be measured whole.
+"""A subspace that is small enough to be measured whole.
 
-Candidates drawn at random from a large space have no neighbours among them, and without neighbours
-most strategies are blind. So not candidates are drawn but options: of each decision a few are kept,
-its default and others evenly between, and every combination of those belongs to the part. Decisions
-are widened in turn until the part has as many candidates as were asked for.
+Candidates drawn at random from a large space are not neighbours of each other, and most strategies
+need neighbours. So options are drawn instead of candidates: of each decision a few are kept, its
+default and others evenly spaced, and the subspace has every combination of those. Decisions get one
+more option round-robin until the subspace has as many candidates as were asked for.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tilewright.tune.space.space import Choose, Site, Space
 from tilewright.tune.space.variation import enumerate_all
 
 
-class NarrowedSpace(Space):
-    """What is left of a space if decisions have at most so many options; 1 where nothing is said.
+class Subspace(Space):
+    """A space whose decisions have at most `widths` options; 1 for a decision not in `widths`.
 
     `seen` has the decisions that came up so far, with the most options that the whole space had.
     """
@@ -52,9 +52,9 @@ class NarrowedSpace(Space):
         return self.whole.text(candidate)
 
 
-def narrowed(whole: Space, limit: int) -> NarrowedSpace:
-    """The widest part with at most `limit` candidates, all decisions about equally wide."""
-    part = NarrowedSpace(whole, {})
+def largest_subspace(whole: Space, limit: int) -> Subspace:
+    """The largest subspace with at most `limit` candidates, all decisions about equally wide."""
+    part = Subspace(whole, {})
     full: set[str] = set()
     size = _size(part, limit)
     while waiting := [name for name in part.seen if name not in full]:
@@ -62,7 +62,7 @@ def narrowed(whole: Space, limit: int) -> NarrowedSpace:
         width = part.widths.get(name, 1) + 1
         # Not even tried where it would be too large if the decision came up every time.
         expected = size * width // (width - 1)
-        wider = NarrowedSpace(whole, {**part.widths, name: width})
+        wider = Subspace(whole, {**part.widths, name: width})
         found = _size(wider, limit) if width <= part.seen[name] and expected <= limit else 0
         if 0 < found <= limit:
             part, size = wider, found
@@ -71,7 +71,7 @@ def narrowed(whole: Space, limit: int) -> NarrowedSpace:
     return part
 
 
-def _size(part: NarrowedSpace, limit: int) -> int:
+def _size(part: Subspace, limit: int) -> int:
     """The number of candidates, counted as far as the limit; every decision is seen on the way."""
     return sum(1 for _ in islice(enumerate_all(part), limit + 1))
 

@@ -12,7 +12,7 @@ from tilewright.core.registry import Registry
 from tilewright.ir.loop.nodes import Func
 from tilewright.target.cpu import CpuTarget
 from tilewright.tune.space.schedule_space import ScheduleSpace
-from tilewright.tune.space.tabular import ReplaySpace
+from tilewright.tune.space.tabular import TabularSpace
 from tilewright.tune.space.tabular_files import read_space
 
 MakeSpace: TypeAlias = Callable[[Func, frozenset[str], CpuTarget], ScheduleSpace]
@@ -46,7 +46,7 @@ SPACES = {
 
 
 @cache
-def replay_space(name: str) -> ReplaySpace:
+def tabular_space(name: str) -> TabularSpace:
     """The measured space called `name`, or that in the file `name`."""
     path = next(DATA.glob(f"{name}.json*")) if name in SPACES else Path(name)
     if not path.is_file():
@@ -60,7 +60,7 @@ def replay_space(name: str) -> ReplaySpace:
 
 def program_spaces() -> tuple[str, ...]:
     """Those that come with the package and are of programs, so that one can teach another."""
-    found = tuple(name for name in SPACES if replay_space(name).about.columns)
+    found = tuple(name for name in SPACES if tabular_space(name).about.columns)
     if not found:
         raise ConfigError(
             "space.no-programs",

@@ -1,9 +1,9 @@
-"""Spaces that were measured once, whole: every candidate's time is known, and so is the optimum.
+"""Tabular spaces: every candidate was measured once, so all times and the optimum are known.
 
 Strategies are compared on them with no hardware and no noise. The options of a knob are those that
 lead to a measured configuration, weighted by how many there are behind each, so that a random
-candidate is any of them with equal chance. In spaces of programs not every decision comes up every
-time: a knob that has no value (`None`) in all configurations that are left is not asked for.
+candidate is uniform over all of them. In spaces of programs not every decision comes up every time:
+a knob that has no value (`None`) in all configurations that are left is not asked for.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class About:
 
 
 @node
-class Program:
-    """What a configuration makes of the workload: its trace, and the features of the result."""
+class TabularEntry:
+    """The program of a configuration: its trace, and the features of the scheduled loops."""
 
     trace: str
     features: tuple[float, ...]
 
 
-class ReplaySpace(Space):
+class TabularSpace(Space):
     """Measured configurations: values of all knobs, to a time in seconds or to why it failed.
 
     A knob that has only one value is left out. In a space of programs their features are the
@@ -58,7 +58,7 @@ class ReplaySpace(Space):
         knobs: Mapping[str, Sequence[Value]],
         times: Mapping[Key, float],
         failures: Mapping[Key, str] | None = None,
-        programs: Mapping[Key, Program] | None = None,
+        programs: Mapping[Key, TabularEntry] | None = None,
         about: About | None = None,
     ) -> None:
         self.name = name

@@ -31,14 +31,14 @@ import numpy as np
 from tilewright.core.errors import TuneError
 from tilewright.tune.candidate import Value
 from tilewright.tune.space.space import as_value
-from tilewright.tune.space.tabular import About, Key, Program, ReplaySpace
+from tilewright.tune.space.tabular import About, Key, TabularEntry, TabularSpace
 
 # Seconds in what files call a unit of time.
 UNITS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "miliseconds": 1e-3, "milliseconds": 1e-3}
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def read_space(path: Path) -> ReplaySpace:
+def read_space(path: Path) -> TabularSpace:
     """The space in a file of either format."""
     try:
         data = _data(path)
@@ -63,7 +63,7 @@ def _data(path: Path) -> Any:
     return json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
 
 
-def write_space(path: Path, space: ReplaySpace, source: str, licence: str) -> None:
+def write_space(path: Path, space: TabularSpace, source: str, licence: str) -> None:
     """Write a space in the small format, times in milliseconds to five digits."""
     place = {k: {v: DIGITS[i] for i, v in enumerate(vs)} for k, vs in space.knobs.items()}
     rows = sorted(
@@ -87,7 +87,7 @@ def write_space(path: Path, space: ReplaySpace, source: str, licence: str) -> No
     path.write_bytes(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
 
 
-def _about(space: ReplaySpace, keys: Sequence[Key]) -> dict[str, Any]:
+def _about(space: TabularSpace, keys: Sequence[Key]) -> dict[str, Any]:
     """What a file says of programs; nothing for other spaces."""
     if not space.programs:
         return {}
@@ -112,7 +112,7 @@ def _short(number: float) -> float:
     return float(f"{number:.5g}")
 
 
-def _read_t4(data: Mapping[str, Any], name: str) -> ReplaySpace:
+def _read_t4(data: Mapping[str, Any], name: str) -> TabularSpace:
     unit = UNITS[data.get("metadata", {}).get("timeunit", "ms")]
     times: dict[tuple[Value, ...], float] = {}
     failures: dict[tuple[Value, ...], str] = {}
@@ -126,10 +126,10 @@ def _read_t4(data: Mapping[str, Any], name: str) -> ReplaySpace:
         times[key] = _time(measured["time"] * unit)
     keys = [*times, *failures]
     knobs = {knob: sorted({key[i] for key in keys}, key=_order) for i, knob in enumerate(names)}
-    return ReplaySpace(name, knobs, times, failures)
+    return TabularSpace(name, knobs, times, failures)
 
 
-def _read_small(data: Mapping[str, Any], name: str) -> ReplaySpace:
+def _read_small(data: Mapping[str, Any], name: str) -> TabularSpace:
     unit = UNITS[data["unit"]]
     knobs = {knob: tuple(map(as_value, values)) for knob, values in data["knobs"].items()}
     times: dict[tuple[Value, ...], float] = {}
@@ -143,18 +143,18 @@ def _read_small(data: Mapping[str, Any], name: str) -> ReplaySpace:
         else:
             times[key] = _time(time * unit)
     about, programs = _read_programs(data, keys) if "features" in data else (None, None)
-    return ReplaySpace(data.get("name", name), knobs, times, failures, programs, about)
+    return TabularSpace(data.get("name", name), knobs, times, failures, programs, about)
 
 
 def _read_programs(
     data: Mapping[str, Any], keys: Sequence[Key]
-) -> tuple[About, dict[Key, Program]]:
+) -> tuple[About, dict[Key, TabularEntry]]:
     features = data["features"]
     table = np.empty((len(keys), len(features)))
     for place, column in enumerate(features.values()):
         table[:, place] = column  # one number for all, or one for each
     traces = [data["traces"][place] for place in data["trace"]]
-    programs = [Program(t, tuple(row)) for t, row in zip(traces, table.tolist(), strict=True)]
+    programs = [TabularEntry(t, tuple(row)) for t, row in zip(traces, table.tolist(), strict=True)]
     kind, workload, target = (str(data[field]) for field in ("kind", "workload", "target"))
     about = About(float(data["flops"]), kind, workload, target, (*features,))
     return about, dict(zip(keys, programs, strict=True))

@@ -14,7 +14,7 @@ from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.measure.cluster import measurer as measurer_module
 from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.measurer import Settings
+from tilewright.tune.measure.measurer import MeasureSettings
 
 ELSEWHERE = json.dumps({**json.loads(HERE), "cores": 1000})
 
@@ -30,7 +30,7 @@ def programs(*traces: str) -> list[tuple[Candidate, str]]:
 
 
 def opened(*links: FakeLink, lost: Any = lambda text: None) -> ClusterMeasurer:
-    return ClusterMeasurer(FakeCluster(*links), [], Settings(builders=2), lost)
+    return ClusterMeasurer(FakeCluster(*links), [], MeasureSettings(builders=2), lost)
 
 
 def test_results_are_in_order_whoever_has_them(job: Job) -> None:

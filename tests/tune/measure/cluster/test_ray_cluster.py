@@ -24,10 +24,10 @@ from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
 from tilewright.tune.measure.cluster.ray_cluster import RayCluster, connect
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.measurer import Settings
+from tilewright.tune.measure.measurer import MeasureSettings
 from tilewright.tune.target_key import target_text
 
-SETTINGS = Settings(1, 60, 60, Limits(memory=2 << 30), Effort(most=3), (20, 20), 2.0)
+SETTINGS = MeasureSettings(1, 60, 60, Limits(memory=2 << 30), Effort(most=3), (20, 20), 2.0)
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,10 @@ from tilewright.tune.measure.cluster.job_bundle import pack
 from tilewright.tune.measure.cluster.worker import Member
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.measurer import Settings
+from tilewright.tune.measure.measurer import MeasureSettings
 from tilewright.tune.target_key import target_text, versions
 
-SETTINGS = Settings(1, 30, 30, Limits(2 << 30, 1 << 20), Effort(most=3), (5, 5), 1.0)
+SETTINGS = MeasureSettings(1, 30, 30, Limits(2 << 30, 1 << 20), Effort(most=3), (5, 5), 1.0)
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,12 @@ from tilewright.target.registry import CPUS
 from tilewright.tune.space.sketch.space import SketchSpace
 from tilewright.tune.space.sketch.state import Sketch, reuses
 from tilewright.tune.space.sketch.table import RULES
-from tilewright.tune.space.sketch.tiling_structure import CPU, GPU, Form, form_of
+from tilewright.tune.space.sketch.tiling_structure import (
+    CPU,
+    GPU,
+    TilingStructure,
+    tiling_structure,
+)
 
 ARM = CPUS["aarch64"]
 A_GPU = replace(ARM, triple="nvptx64-nvidia-cuda")
@@ -47,7 +52,7 @@ def _with(
 
 def _applying(func: Func, name: str, target: CpuTarget = ARM, constants: str = "") -> set[str]:
     sch = Schedule(func)
-    sketch = Sketch(sch, frozenset(constants.split()), target, form_of(target))
+    sketch = Sketch(sch, frozenset(constants.split()), target, tiling_structure(target))
     for block in reversed(sketch.graph.blocks):
         if block.name == name:
             break
@@ -83,7 +88,7 @@ def test_reuse_is_several_results_of_one_element() -> None:
     assert any(reuses(b) for b in blocks(func_of("pooling")[0].body))
 
 
-def test_tiles_have_the_levels_of_the_form() -> None:
+def test_tiles_have_the_levels_of_the_structure() -> None:
     _, func, trace = _with(matmul(24, 32, 16), rule="multi-level-tiling")
     order = next(line for line in trace.splitlines() if line.startswith("reorder"))
     assert [part.strip(' ")').rpartition(".")[0] for part in order[8:].split(",")] == [
@@ -92,8 +97,8 @@ def test_tiles_have_the_levels_of_the_form() -> None:
     check_same(matmul(24, 32, 16), func, {}, exact=False)
 
 
-def test_gpus_have_a_form_of_their_own() -> None:
-    assert (form_of(ARM), form_of(A_GPU)) == (CPU, GPU)
+def test_gpus_have_a_structure_of_their_own() -> None:
+    assert (tiling_structure(ARM), tiling_structure(A_GPU)) == (CPU, GPU)
     assert (GPU.spatial, GPU.reduced) == (5, 3)
     _, func, _ = _with(matmul(64, 64, 32), A_GPU, rule="cache-write")
     bound = {v for loop in loops(func.body) for k, v in loop.annotations if k == "bind"}
@@ -163,17 +168,17 @@ def test_products_become_instructions(
     dtype: DType, result: DType, target: str, instruction: str
 ) -> None:
     before = _typed(7, 33, 16, dtype, result)
-    assert "tensorise" in _applying(before, "y", CPUS[target], "w")
-    assert "tensorise" not in _applying(before, "y", CPUS[target])
-    assert "tensorise" not in _applying(before, "y", ARM, "w")
+    assert "tensorize" in _applying(before, "y", CPUS[target], "w")
+    assert "tensorize" not in _applying(before, "y", CPUS[target])
+    assert "tensorize" not in _applying(before, "y", ARM, "w")
     for rows, vectors in itertools.product((1, 4), (1, 2)):
-        wanted: Mapping[str, object] = {"rule": "tensorise", "rows": rows, "vectors": vectors}
+        wanted: Mapping[str, object] = {"rule": "tensorize", "rows": rows, "vectors": vectors}
         _, func, trace = _with(before, CPUS[target], "w", **wanted)
         assert f'tensorize("y.tile", "{instruction}")' in trace
         check_same(before, func, {}, exact=False)
         assert parse_trace(trace).replay(before) == func
 
 
-def test_a_form_is_data() -> None:
-    deep = Form("SRSRS")
+def test_a_tiling_structure_is_data() -> None:
+    deep = TilingStructure("SRSRS")
     assert (deep.spatial, deep.reduced) == (3, 2)

@@ -11,7 +11,7 @@ from tests.tune.space.structures import FEW, STRUCTURES, check_draws, func_of
 from tilewright.schedule.analysis.blocks import loop_of, reductions, spatial
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.host import host
-from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.space import SketchSpace
 from tilewright.tune.space.sketch.state import Sketch, reuses
 from tilewright.tune.space.sketch.table import RULES
@@ -53,7 +53,7 @@ def _apply(sketch: Sketch, name: str) -> None:
     sch.parallel(outer)
 
 
-MINE = Rule("mine", _applies, _apply)
+MINE = SketchRule("mine", _applies, _apply)
 
 
 def test_a_users_rule_is_a_row_among_others() -> None:
@@ -73,7 +73,7 @@ def test_a_users_rule_is_a_row_among_others() -> None:
 
 
 def test_a_users_rule_can_stand_alone() -> None:
-    alone = Rule("mine", _applies, _apply, alone=True)
+    alone = SketchRule("mine", _applies, _apply, alone=True)
     space = SketchSpace(dense(6, 8, 5), frozenset(), host(), rules=(RULES[0], alone, *RULES[1:]))
     assert "mm.rule" not in dict(space.default().decisions)
     assert 'split("mm.i0", [?, 2])' in space.trace(space.default())

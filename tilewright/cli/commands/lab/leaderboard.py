@@ -1,4 +1,4 @@
-"""How the ring's leaderboards are told: a table, JSON with every run, curves as a page or PNG."""
+"""Output of a leaderboard: a table, JSON with every run, curves as an HTML page or a PNG."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from tilewright.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from tilewright.tune.benchmark.compare_methods import Standing
+    from tilewright.tune.benchmark.compare_methods import LeaderboardRow
     from tilewright.tune.benchmark.metrics import Quartiles
 
 
@@ -21,8 +21,8 @@ def names(given: str) -> list[str]:
     return [name for name in (part.strip() for part in given.split(",")) if name]
 
 
-def show_standings(
-    standings: Sequence[Standing],
+def show_leaderboard(
+    leaderboard: Sequence[LeaderboardRow],
     trials: int,
     html: Path | None,
     png: Path | None,
@@ -32,18 +32,18 @@ def show_standings(
     if html is not None:
         from tilewright.tune.benchmark.plot_html import html_page
 
-        html.write_text(html_page(standings))
+        html.write_text(html_page(leaderboard))
     if png is not None:
         from tilewright.tune.benchmark.plot_png import write_picture
 
-        write_picture(png, standings)
+        write_picture(png, leaderboard)
     if as_json:
-        print_json([_as_json(standing) for standing in standings])
+        print_json([_as_json(row) for row in leaderboard])
     else:
-        _print(standings, trials)
+        _print(leaderboard, trials)
 
 
-def _print(standings: Sequence[Standing], trials: int) -> None:
+def _print(leaderboard: Sequence[LeaderboardRow], trials: int) -> None:
     columns = ["space", "method", "t95", "reached", "regret@64", "at the end", "wall s"]
     rows = [
         [
@@ -55,7 +55,7 @@ def _print(standings: Sequence[Standing], trials: int) -> None:
             _text(one.regret(trials), ".1%"),
             one.wall,
         ]
-        for one in standings
+        for one in leaderboard
     ]
     print_table(columns, rows)
     click.echo("median (quartiles); t95: trials to within 5 % of the optimum; wall s: a run")
@@ -69,21 +69,21 @@ def _text(figures: Quartiles, form: str) -> str:
     return f"{median} ({low}, {high})"
 
 
-def _as_json(standing: Standing) -> dict[str, Any]:
+def _as_json(row: LeaderboardRow) -> dict[str, Any]:
     return {
-        "space": standing.space,
-        "strategy": standing.method.strategy,
-        "cost_model": standing.method.cost_model,
-        "task_scheduler": standing.method.task_scheduler,
-        "optimum_seconds": standing.optimum,
-        "t95": _quartiles(standing.t95),
-        "mean_t95": standing.mean_t95,
-        "reached": standing.reached,
-        "regret@64": _quartiles(standing.regret(64)),
-        "wall_seconds": standing.wall,
+        "space": row.space,
+        "strategy": row.method.strategy,
+        "cost_model": row.method.cost_model,
+        "task_scheduler": row.method.task_scheduler,
+        "optimum_seconds": row.optimum,
+        "t95": _quartiles(row.t95),
+        "mean_t95": row.mean_t95,
+        "reached": row.reached,
+        "regret@64": _quartiles(row.regret(64)),
+        "wall_seconds": row.wall,
         "runs": [
             {"seed": r.seed, "failures": r.failures, "wall_seconds": r.wall, "best": r.best}
-            for r in standing.runs
+            for r in row.runs
         ],
     }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tilewright.cli.commands.lab.leaderboard import names, show_standings
+from tilewright.cli.commands.lab.leaderboard import names, show_leaderboard
 from tilewright.cli.commands.lab.options import run_options
 from tilewright.cli.options import json_option, model_argument
 from tilewright.cli.output import progress
@@ -35,19 +35,18 @@ def live_command(
 
     `t95` and `regret` are against the best that any of them found.
     """
-    from tilewright.driver.tuning.benchmark_live import compete_live
+    from tilewright.driver.tuning.benchmark_live import compare_methods_live
     from tilewright.driver.tuning.extract_tasks import extract_tasks
     from tilewright.driver.tuning.session import BUILD_WORKER
     from tilewright.target.host import host
-    from tilewright.tune.benchmark.compare_methods import Settings
-    from tilewright.tune.measure.measurer import Measurer
-    from tilewright.tune.measure.measurer import Settings as MeasurerSettings
+    from tilewright.tune.benchmark.compare_methods import BenchmarkSettings
+    from tilewright.tune.measure.measurer import Measurer, MeasureSettings
     from tilewright.tune.method import methods
 
     target = host()
     chosen = methods(names(strategies), names(cost_models))
-    settings = Settings(trials, batch, seeds, seed)
-    with Measurer(BUILD_WORKER, MeasurerSettings(builders=jobs)) as measurer, progress() as show:
+    settings = BenchmarkSettings(trials, batch, seeds, seed)
+    with Measurer(BUILD_WORKER, MeasureSettings(builders=jobs)) as measurer, progress() as show:
         tasks = extract_tasks(model, target).tasks
-        standings = compete_live(tasks, target, chosen, settings, measurer, show)
-    show_standings(standings, trials, html, png, as_json)
+        leaderboard = compare_methods_live(tasks, target, chosen, settings, measurer, show)
+    show_leaderboard(leaderboard, trials, html, png, as_json)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import click
 
-from tilewright.cli.commands.lab.leaderboard import names, show_standings
+from tilewright.cli.commands.lab.leaderboard import names, show_leaderboard
 from tilewright.cli.commands.lab.options import run_options
 from tilewright.cli.lazy_group import LazyGroup
 from tilewright.cli.options import json_option
 from tilewright.cli.output import progress
 
-# What else can be asked of the ring.
+# Other benchmarks of search.
 COMMANDS = {
     "accuracy": "tilewright.cli.commands.lab.accuracy:accuracy_command",
     "live": "tilewright.cli.commands.lab.live:live_command",
@@ -64,12 +64,12 @@ def lab_command(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from tilewright.tune.benchmark.compare_methods import Settings, compete
+    from tilewright.tune.benchmark.compare_methods import BenchmarkSettings, compare_methods
     from tilewright.tune.method import methods
     from tilewright.tune.space.table import SPACES
 
     chosen = methods(names(strategies), names(cost_models))
-    settings = Settings(trials, batch, seeds, seed, jobs)
+    settings = BenchmarkSettings(trials, batch, seeds, seed, jobs)
     with progress() as show:
-        standings = compete(spaces or tuple(SPACES), chosen, settings, show)
-    show_standings(standings, trials, html, png, as_json)
+        leaderboard = compare_methods(spaces or tuple(SPACES), chosen, settings, show)
+    show_leaderboard(leaderboard, trials, html, png, as_json)

@@ -1,4 +1,4 @@
-"""Options that the commands of the ring share."""
+"""Options that the commands of `tilewright lab` have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tilewright lab record`: measure schedules of a model's kernels once, for the ring to replay.
+"""`tilewright lab record`: measure schedules of a model's kernels once, as a tabular space.
 
 tilewright lab record gemm.onnx conv.onnx --out spaces --limit 300
 tilewright lab --space spaces/gemm.json.gz
@@ -37,14 +37,14 @@ def record_command(
     from tilewright.driver.tuning.record_space import record_task
     from tilewright.driver.tuning.session import BUILD_WORKER
     from tilewright.target.host import host
-    from tilewright.tune.measure.measurer import Measurer, Settings
+    from tilewright.tune.measure.measurer import Measurer, MeasureSettings
     from tilewright.tune.space.table import SCHEDULE_SPACES
     from tilewright.tune.space.tabular_files import write_space
 
     SCHEDULE_SPACES.get(space)
     target = host()
     out.mkdir(parents=True, exist_ok=True)
-    with Measurer(BUILD_WORKER, Settings(builders=target.cores)) as measurer:
+    with Measurer(BUILD_WORKER, MeasureSettings(builders=target.cores)) as measurer:
         for model in models:
             name = model.parent.name if model.stem == "model" else model.stem
             tasks = extract_tasks(model, target).tasks

@@ -1,4 +1,4 @@
-"""`tilewright lab tasks`: task schedulers on the tasks of a model, replayed."""
+"""`tilewright lab tasks`: task schedulers on the tasks of a model, as tabular spaces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tilewright.cli.commands.lab.leaderboard import names, show_standings
+from tilewright.cli.commands.lab.leaderboard import names, show_leaderboard
 from tilewright.cli.commands.lab.options import run_options
 from tilewright.cli.options import json_option
 from tilewright.cli.output import progress
@@ -43,8 +43,8 @@ def tasks_command(
     """Search all tasks of a model within one budget, its latency being what counts."""
     from dataclasses import replace
 
-    from tilewright.tune.benchmark.compare_methods import Settings
-    from tilewright.tune.benchmark.multi_task import Model, compete_tasks
+    from tilewright.tune.benchmark.compare_methods import BenchmarkSettings
+    from tilewright.tune.benchmark.multi_task import TabularModel, compare_task_schedulers
     from tilewright.tune.method import methods
     from tilewright.tune.space.table import program_spaces
     from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
@@ -52,12 +52,12 @@ def tasks_command(
     for name in names(task_schedulers):
         TASK_SCHEDULERS.get(name)
     (method,) = methods([strategy], [cost_model])
-    model = Model("model", tuple(map(_weighted, spaces or program_spaces())))
+    model = TabularModel("model", tuple(map(_weighted, spaces or program_spaces())))
     chosen = [replace(method, task_scheduler=name) for name in names(task_schedulers)]
     with progress() as show:
-        settings = Settings(trials, batch, seeds, seed, jobs)
-        standings = compete_tasks(model, chosen, settings, show)
-    show_standings(standings, trials, html, png, as_json)
+        settings = BenchmarkSettings(trials, batch, seeds, seed, jobs)
+        leaderboard = compare_task_schedulers(model, chosen, settings, show)
+    show_leaderboard(leaderboard, trials, html, png, as_json)
 
 
 def _weighted(text: str) -> tuple[str, float]:

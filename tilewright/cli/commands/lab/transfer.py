@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tilewright.cli.commands.lab.leaderboard import show_standings
+from tilewright.cli.commands.lab.leaderboard import show_leaderboard
 from tilewright.cli.commands.lab.options import programs_option, run_options
 from tilewright.cli.options import json_option
 from tilewright.cli.output import progress
@@ -31,16 +31,16 @@ def transfer_command(
     as_json: bool,
 ) -> None:
     """Learn from one half of the spaces, search the other half, and the other way round."""
-    from tilewright.tune.benchmark.compare_methods import Settings
+    from tilewright.tune.benchmark.compare_methods import BenchmarkSettings
     from tilewright.tune.benchmark.transfer import saved, transfer
     from tilewright.tune.space.table import program_spaces
 
-    settings = Settings(trials, batch, seeds, seed, jobs)
+    settings = BenchmarkSettings(trials, batch, seeds, seed, jobs)
     with progress() as show:
-        standings = transfer(spaces or program_spaces(), strategy, settings, show)
-    show_standings(standings, trials, html, png, as_json)
+        leaderboard = transfer(spaces or program_spaces(), strategy, settings, show)
+    show_leaderboard(leaderboard, trials, html, png, as_json)
     if not as_json:
-        shares = saved(standings)
+        shares = saved(leaderboard)
         mean = math.exp(sum(map(math.log, shares.values())) / len(shares))
         click.echo(
             f"trials to t95 with pre-training, as a share of those without: {mean:.2f} "

@@ -23,7 +23,7 @@ from tilewright.tune.measure.cluster.transport import Cluster, Link
 from tilewright.tune.measure.cluster.work_queue import Work, share
 from tilewright.tune.measure.cluster.worker import Message
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.measurer import OnResult, Program, Settings
+from tilewright.tune.measure.measurer import MeasureSettings, OnResult, Program
 from tilewright.tune.measure.significance import Verdict
 from tilewright.tune.target_key import differences, versions
 
@@ -35,10 +35,10 @@ class ClusterMeasurer:
         self,
         cluster: Cluster,
         build: Sequence[str],
-        settings: Settings | None = None,
+        settings: MeasureSettings | None = None,
         lost: Callable[[str], object] = lambda text: None,
     ) -> None:
-        self.settings = settings or Settings()
+        self.settings = settings or MeasureSettings()
         self._cluster = cluster
         self._lost = lost
         self._why: list[str] = []
@@ -186,7 +186,7 @@ class ClusterMeasurer:
         )
 
 
-def _patience(settings: Settings) -> float:
+def _patience(settings: MeasureSettings) -> float:
     """Seconds between two messages that cannot be work: all that may take time did, twice."""
     building = START_SECONDS + 2 * settings.build_seconds
     timing = max(settings.effort.seconds, settings.rounds_seconds)

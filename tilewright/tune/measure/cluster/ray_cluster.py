@@ -20,7 +20,7 @@ from typing import Any
 from tilewright.core.errors import ConfigError
 from tilewright.tune.measure.cluster.transport import Gone, Link
 from tilewright.tune.measure.cluster.worker import Member, Message
-from tilewright.tune.measure.measurer import Settings
+from tilewright.tune.measure.measurer import MeasureSettings
 
 _LOCAL = re.compile(r"local:([1-9]\d{0,2})")
 # A cluster that is started here. Objects larger than its memory for them go to the disk.
@@ -80,7 +80,7 @@ class RayCluster:
         self._ray = ray
         self._workers = workers
 
-    def start(self, build: Sequence[str], settings: Settings) -> Sequence[Link]:
+    def start(self, build: Sequence[str], settings: MeasureSettings) -> Sequence[Link]:
         """Start workers; one has all cores of its machine, as far as Ray hands them out."""
         actor = self._ray.remote(Member)
         arguments = (list(build), asdict(settings))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tilewright.tune.measure.cluster.worker import Message
-from tilewright.tune.measure.measurer import Settings
+from tilewright.tune.measure.measurer import MeasureSettings
 
 
 class Gone(Exception):
@@ -35,7 +35,7 @@ class Link(Protocol):
 class Cluster(Protocol):
     """Machines on which workers can be started."""
 
-    def start(self, build: Sequence[str], settings: Settings) -> Sequence[Link]:
+    def start(self, build: Sequence[str], settings: MeasureSettings) -> Sequence[Link]:
         """Start a worker on each machine."""
 
     def wait(self, links: Sequence[Link], seconds: float) -> Sequence[Link]:

@@ -21,7 +21,7 @@ from tilewright.tune.candidate import Candidate
 from tilewright.tune.measure.cluster.job_bundle import Parcel, unpack
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.measurer import Measurer, Settings
+from tilewright.tune.measure.measurer import Measurer, MeasureSettings
 from tilewright.tune.target_key import target_text, versions
 
 Message = Mapping[str, Any]
@@ -87,9 +87,9 @@ class Member:
         return self._jobs[key]
 
 
-def _settings(known: Mapping[str, Any]) -> Settings:
+def _settings(known: Mapping[str, Any]) -> MeasureSettings:
     parts = {"limits": Limits(**known["limits"]), "effort": Effort(**known["effort"])}
-    return Settings(**{**known, **parts})
+    return MeasureSettings(**{**known, **parts})
 
 
 def _problem(error: Error | OSError) -> Message:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.tune.space.sketch.fused_tiling import fuse_tile
-from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.state import Sketch, reuses
 from tilewright.tune.space.sketch.tiling import consumer_of
 
@@ -19,4 +19,4 @@ def _apply(sketch: Sketch, name: str) -> None:
     fuse_tile(sketch, name, copy)
 
 
-CACHE_WRITE = Rule("cache-write", _applies, _apply)
+CACHE_WRITE = SketchRule("cache-write", _applies, _apply)

@@ -16,7 +16,7 @@ from tilewright.schedule.analysis.blocks import (
     spatial,
     typical_extent,
 )
-from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.state import Sketch
 
 # Results that keep a GPU busy, one thread each.
@@ -27,7 +27,7 @@ THREADS = (32, 64, 128, 256)
 
 def _applies(sketch: Sketch, name: str) -> bool:
     block = sketch.block(name)
-    if not (sketch.form.binds and is_simple(block) and reductions(block)):
+    if not (sketch.structure.binds and is_simple(block) and reductions(block)):
         return False
     results = prod(typical_extent(it.extent) for it in spatial(block))
     return results < ENOUGH and typical_extent(reductions(block)[-1].extent) >= THREADS[0]
@@ -39,7 +39,7 @@ def _apply(sketch: Sketch, name: str) -> None:
     count = sch.choose(f"{name}.threads", THREADS[0], lambda: THREADS)
     _, thread = sch.split(last, [None, count])
     partial = sch.rfactor(name, thread)
-    sch.annotate(thread, BIND.key, sketch.form.binds[-1])
+    sch.annotate(thread, BIND.key, sketch.structure.binds[-1])
     for part in (partial, name):
         block = sketch.block(part)
         if block.init is not None:
@@ -48,4 +48,4 @@ def _apply(sketch: Sketch, name: str) -> None:
             sch.decompose_reduction(part, first)
 
 
-CROSS_THREAD = Rule("cross-thread", _applies, _apply)
+CROSS_THREAD = SketchRule("cross-thread", _applies, _apply)

@@ -10,16 +10,20 @@ from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.target.cpu import CpuTarget
 from tilewright.tune.space.sketch.annotate import annotate
-from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.state import Sketch
-from tilewright.tune.space.sketch.tiling_structure import form_of
+from tilewright.tune.space.sketch.tiling_structure import tiling_structure
 
 
 def derive(
-    func: Func, constants: frozenset[str], target: CpuTarget, rules: Sequence[Rule], decide: Decide
+    func: Func,
+    constants: frozenset[str],
+    target: CpuTarget,
+    rules: Sequence[SketchRule],
+    decide: Decide,
 ) -> ScheduledFunc:
     """A function scheduled by rules; which of them, and all sizes, are decided by `decide`."""
-    sketch = Sketch(Schedule(func, decide=decide), constants, target, form_of(target))
+    sketch = Sketch(Schedule(func, decide=decide), constants, target, tiling_structure(target))
     for name in [b.name for b in reversed(sketch.graph.blocks)]:
         if sketch.has(name):
             _apply_one(sketch, name, rules)
@@ -27,7 +31,7 @@ def derive(
     return ScheduledFunc(sketch.sch.func, sketch.sch.trace, "sketch")
 
 
-def _apply_one(sketch: Sketch, name: str, rules: Sequence[Rule]) -> None:
+def _apply_one(sketch: Sketch, name: str, rules: Sequence[SketchRule]) -> None:
     """Choose a rule for a block; one that shares its loops with others stays inside them."""
     if not _stands_alone(sketch, name):
         sketch.pending[name] = "inside"

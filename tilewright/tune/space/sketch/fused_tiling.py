@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.state import Sketch, reuses
 from tilewright.tune.space.sketch.tiling import consumer_of, finish, tile, write_out
 
@@ -29,4 +29,4 @@ def fuse_tile(sketch: Sketch, name: str, consumer: str) -> None:
     finish(sketch, tiled, level)
 
 
-FUSED_TILING = Rule("fused-tiling", _applies, _apply)
+FUSED_TILING = SketchRule("fused-tiling", _applies, _apply)

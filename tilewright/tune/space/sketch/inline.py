@@ -7,7 +7,7 @@ choice, as they are computed again for each reader.
 from __future__ import annotations
 
 from tilewright.schedule.analysis.blocks import is_copy, is_simple, reductions
-from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.state import Sketch
 
 
@@ -28,5 +28,5 @@ def _apply(sketch: Sketch, name: str) -> None:
     sketch.sch.inline(name)
 
 
-ALWAYS = Rule("inline", _must, _apply, alone=True)
-INLINE = Rule("inline", _can, _apply)
+ALWAYS = SketchRule("inline", _must, _apply, alone=True)
+INLINE = SketchRule("inline", _can, _apply)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.state import Sketch, reuses
 from tilewright.tune.space.sketch.tiling import finish, tile
 
@@ -15,4 +15,4 @@ def _apply(sketch: Sketch, name: str) -> None:
     finish(sketch, tile(sketch, name), 1)
 
 
-MULTI_LEVEL_TILING = Rule("multi-level-tiling", _applies, _apply)
+MULTI_LEVEL_TILING = SketchRule("multi-level-tiling", _applies, _apply)

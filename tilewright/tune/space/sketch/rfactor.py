@@ -9,7 +9,7 @@ from tilewright.schedule.analysis.blocks import (
     reductions,
     typical_extent,
 )
-from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.state import Sketch
 
 
@@ -26,4 +26,4 @@ def _apply(sketch: Sketch, name: str) -> None:
     sketch.pending[name] = "rfactor"
 
 
-RFACTOR = Rule("rfactor", _applies, _apply)
+RFACTOR = SketchRule("rfactor", _applies, _apply)

@@ -13,7 +13,7 @@ from tilewright.tune.space.sketch.state import Sketch
 
 
 @node
-class Rule:
+class SketchRule:
     """A way to treat a block, known by its name."""
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.state import Sketch
 
 
@@ -14,4 +14,4 @@ def _apply(sketch: Sketch, name: str) -> None:
     sketch.pending[name] = "plain"
 
 
-SKIP = Rule("skip", _applies, _apply)
+SKIP = SketchRule("skip", _applies, _apply)

@@ -15,7 +15,7 @@ from tilewright.schedule.schedule import Decide
 from tilewright.target.cpu import CpuTarget
 from tilewright.tune.space.schedule_space import ScheduleSpace
 from tilewright.tune.space.sketch.derive import derive
-from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.table import RULES
 
 
@@ -29,7 +29,7 @@ class SketchSpace(ScheduleSpace):
         func: Func,
         constants: frozenset[str],
         target: CpuTarget,
-        rules: Sequence[Rule] = RULES,
+        rules: Sequence[SketchRule] = RULES,
     ) -> None:
         super().__init__(func, constants, target)
         self.rules = rules

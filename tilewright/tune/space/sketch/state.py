@@ -18,7 +18,7 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
-from tilewright.tune.space.sketch.tiling_structure import Form
+from tilewright.tune.space.sketch.tiling_structure import TilingStructure
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Sketch:
     sch: Schedule
     constants: frozenset[str]
     target: CpuTarget
-    form: Form
+    structure: TilingStructure
     pending: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -8,13 +8,13 @@ from tilewright.tune.space.sketch.fused_tiling import FUSED_TILING
 from tilewright.tune.space.sketch.inline import ALWAYS, INLINE
 from tilewright.tune.space.sketch.multi_level_tiling import MULTI_LEVEL_TILING
 from tilewright.tune.space.sketch.rfactor import RFACTOR
-from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.skip import SKIP
-from tilewright.tune.space.sketch.tensorize import TENSORISE
+from tilewright.tune.space.sketch.tensorize import TENSORIZE
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[SketchRule, ...] = (
     ALWAYS,
-    TENSORISE,
+    TENSORIZE,
     FUSED_TILING,
     CACHE_WRITE,
     CROSS_THREAD,

@@ -1,4 +1,4 @@
-"""Tensorise: a product whose innermost tile an instruction of the machine computes.
+"""Tensorize: a product whose innermost tile an instruction of the machine computes.
 
     c[j] += a[k] * b[j, k]        for some lanes j, and as many k as a lane takes at once
 
@@ -23,7 +23,7 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
-from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.state import Sketch
 from tilewright.tune.space.sketch.tiling import consumer_of
 
@@ -115,4 +115,4 @@ def _pack(sketch: Sketch, block: Block, column: Iter, columns: int, together: in
     sketch.sch.transform_layout(panel.buffer, [*outer, *tile])
 
 
-TENSORISE = Rule("tensorise", _applies, _apply)
+TENSORIZE = SketchRule("tensorize", _applies, _apply)

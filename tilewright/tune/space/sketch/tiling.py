@@ -1,4 +1,4 @@
-"""The tiling that several rules share: all axes of a block in levels, as the form says.
+"""The tiling that several rules share: all axes of a block in levels, as the tiling structure says.
 
     for S0: for S1: for R0: for S2: for R1: for S3: block          SSRSRS
 
@@ -47,19 +47,19 @@ class Tiled:
 
 def tile(sketch: Sketch, name: str) -> Tiled:
     """Split and reorder a block's loops."""
-    sch, form = sketch.sch, sketch.form
+    sch, structure = sketch.sch, sketch.structure
     block = sketch.block(name)
     lanes = sketch.lanes(block)
     *rows, column = spatial(block)
     split: dict[str, tuple[str, ...]] = {}
     for it in rows:
-        wanted = (*(1,) * (form.spatial - 2), ROWS if it is rows[-1] else 1)
+        wanted = (*(1,) * (structure.spatial - 2), ROWS if it is rows[-1] else 1)
         split[it.name] = sch.split(loop_of(it), choose_factors(sch, name, it, wanted))
-    wanted = (*(1,) * (form.spatial - 2), VECTORS * lanes)
+    wanted = (*(1,) * (structure.spatial - 2), VECTORS * lanes)
     parts = choose_factors(sch, name, column, wanted, lanes)
     split[column.name] = sch.split(loop_of(column), parts)
     for it in reductions(block):
-        wanted = (*(1,) * (form.reduced - 2), STEPS)
+        wanted = (*(1,) * (structure.reduced - 2), STEPS)
         split[it.name] = sch.split(loop_of(it), choose_factors(sch, name, it, wanted))
     groups = {
         "S": [split[it.name] for it in spatial(block)],
@@ -67,12 +67,12 @@ def tile(sketch: Sketch, name: str) -> Tiled:
     }
     seen = {"S": 0, "R": 0}
     levels = []
-    for kind in form.levels:
+    for kind in structure.levels:
         levels.append(tuple(part[seen[kind]] for part in groups[kind]))
         seen[kind] += 1
     sch.reorder(*(loop for level in levels for loop in level))
     pack_panels(sketch, block, column, (parts[-2] or 1) * (parts[-1] or 1))
-    return Tiled(name, tuple(levels), form.levels)
+    return Tiled(name, tuple(levels), structure.levels)
 
 
 def finish(sketch: Sketch, tiled: Tiled, outer: int) -> None:
@@ -87,8 +87,8 @@ def finish(sketch: Sketch, tiled: Tiled, outer: int) -> None:
         sch.vectorize(lane)
     _unroll(sketch, name, [*tiled.levels[-2], *inner])
     sch.decompose_reduction(name, tiled.first_sum)
-    if sketch.form.binds:
-        for number, bound in enumerate(sketch.form.binds):
+    if sketch.structure.binds:
+        for number, bound in enumerate(sketch.structure.binds):
             for loop in tiled.spatial(number):
                 sch.annotate(loop, BIND.key, bound)
     elif is_parallel(sch, name, op_count(block)):

@@ -1,4 +1,4 @@
-"""How a kind of machine is tiled: levels of spatial and reduction loops, and what runs them.
+"""The multi-level tiling structure of a kind of target: spatial and reduction levels, bindings.
 
     SSRSRS      each spatial axis in four parts, each reduction in two; parts in this order
 
@@ -13,7 +13,7 @@ from tilewright.target.cpu import CpuTarget
 
 
 @node
-class Form:
+class TilingStructure:
     """The levels of tiles, and the names under which the first spatial ones are bound, if any."""
 
     levels: str
@@ -30,11 +30,11 @@ class Form:
         return self.levels.count("R")
 
 
-CPU = Form("SSRSRS")
-GPU = Form("SSSRRSRS", ("block", "virtual", "thread"))
-FORMS = {"nvptx64": GPU}
+CPU = TilingStructure("SSRSRS")
+GPU = TilingStructure("SSSRRSRS", ("block", "virtual", "thread"))
+STRUCTURES = {"nvptx64": GPU}
 
 
-def form_of(target: CpuTarget) -> Form:
-    """The form for a target: that of CPUs unless its architecture has another."""
-    return FORMS.get(target.architecture, CPU)
+def tiling_structure(target: CpuTarget) -> TilingStructure:
+    """The structure for a target: that of CPUs unless its architecture has another."""
+    return STRUCTURES.get(target.architecture, CPU)
