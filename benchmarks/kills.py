@@ -106,7 +106,7 @@ def records_in(path: Path) -> dict[str, Record]:
     """The measurements in a file, by their identity; none where there is no file yet."""
     try:
         with Records(path, read_only=True) as records:
-            return {record.id: record for record in records if not record.rival}
+            return {record.id: record for record in records if not record.baseline}
     except TuneError:
         return {}
 

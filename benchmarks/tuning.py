@@ -82,7 +82,7 @@ def our_curve(records: Path, start: float) -> list[list[float]]:
     compared at the end is no trial.
     """
     with Records(records) as file:
-        rows = [row for row in file if row.times and not row.rival and not row.failure]
+        rows = [row for row in file if row.times and not row.baseline and not row.failure]
     kernels = {row.workload for row in rows}
     best: dict[str, float] = {}
     curve: list[list[float]] = []

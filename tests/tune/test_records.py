@@ -70,7 +70,7 @@ def test_merging_twice_is_merging_once(tmp_path: Path) -> None:
 
 def test_comparisons_and_workloads_are_found_and_travel(tmp_path: Path) -> None:
     won = replace(
-        record(1), rival="built in", rival_times=(0.2, 0.3), conditions=(("threads", "2"),)
+        record(1), baseline="built in", baseline_times=(0.2, 0.3), conditions=(("threads", "2"),)
     )
     lines: list[str] = []
     names = [tmp_path / f"{name}.db" for name in "abc"]

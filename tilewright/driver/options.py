@@ -22,7 +22,7 @@ from tilewright.target.target import Target
 
 if TYPE_CHECKING:
     from tilewright.driver.kernel.backend import ScheduleProvider
-    from tilewright.tune.tuned_schedules import Verdicts
+    from tilewright.tune.tuned_schedules import TunedSchedules
 
 Progress = Callable[[str], None]
 """Is told what the compiler does next."""
@@ -51,7 +51,7 @@ class CompileOptions:
     # A folder whose files `<kernel>.loops` take the place of scheduled kernels.
     overrides: Path | None = None
     # Tuned schedules that beat the built-in ones.
-    records: Verdicts | None = None
+    records: TunedSchedules | None = None
     # Schedules kernels in place of the built-in rules and the records: for the tuner and `bisect`.
     schedules: ScheduleProvider | None = None
     timings: Timings | None = None
@@ -101,11 +101,11 @@ def make_options(
 
 def _records(
     tuned: str | os.PathLike[str] | None, nearest: bool, target: Target
-) -> Verdicts | None:
+) -> TunedSchedules | None:
     """What the named file of records says, if one is named."""
     if tuned is None:
         return None
     # Imported here because most models are compiled without records.
-    from tilewright.tune.tuned_schedules import read_verdicts
+    from tilewright.tune.tuned_schedules import read_tuned_schedules
 
-    return read_verdicts(Path(tuned), target, nearest)
+    return read_tuned_schedules(Path(tuned), target, nearest)

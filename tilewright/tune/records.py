@@ -1,13 +1,13 @@
-"""What was measured, kept in a file of SQLite: append-only, for several writers at once.
+"""Records of measurements in an SQLite file: append-only, for several writers at once.
 
 A record says which workload was measured on which target, the trace, the times or why there are
-none, when, and by which versions. A record with a `rival` is a comparison: both ran in turns, and
-`rival_times` are those of the rival. It is written in one transaction and with the log written
-ahead, so that a process killed at any moment loses what it was measuring and nothing else. A record
-is known by a hash of all that it says; adding one a second time changes nothing, which is what
-makes merging and importing safe to repeat.
+none, when, and by which versions. A record with a `baseline` is a paired comparison: both ran
+interleaved, and `baseline_times` are those of the baseline. It is written in one transaction with
+write-ahead logging, so that a process killed at any moment loses only what it was measuring. A
+record is identified by a hash of its content; adding one a second time changes nothing, so merging
+and importing are idempotent.
 
-Records name workloads by hashes; the texts lie in the file as well, each once.
+Records name workloads by hashes; the texts are in the file as well, each once.
 
 Exported, records and texts are lines of JSON. Every line carries the number of the format, as lines
 of several files may be put together; one without a number may be of any format, and is refused.
@@ -30,8 +30,8 @@ from tilewright.core.errors import TuneError
 
 # Traces of format 2 use names of primitives and annotations that there are no more.
 FORMAT = 3
-# Seconds that a writer waits for others.
-PATIENCE = 60.0
+# Seconds that a writer waits for the lock of another.
+LOCK_TIMEOUT = 60.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -44,15 +44,16 @@ CREATE TABLE IF NOT EXISTS records (
   measured_at REAL NOT NULL,
   versions TEXT NOT NULL,
   conditions TEXT NOT NULL,
-  rival TEXT NOT NULL,
-  rival_times TEXT NOT NULL
+  baseline TEXT NOT NULL,
+  baseline_times TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS by_task ON records (workload, target);
-CREATE INDEX IF NOT EXISTS comparisons ON records (target) WHERE rival != '';
+CREATE INDEX IF NOT EXISTS comparisons ON records (target) WHERE baseline != '';
 CREATE TABLE IF NOT EXISTS workloads (hash TEXT PRIMARY KEY, text TEXT NOT NULL);
 """
 _COLUMNS = (
-    "workload, target, trace, times, failure, measured_at, versions, conditions, rival, rival_times"
+    "workload, target, trace, times, failure, measured_at, versions, conditions, "
+    "baseline, baseline_times"
 )
 _INSERT = f"INSERT OR IGNORE INTO records (id, {_COLUMNS}) VALUES ({','.join('?' * 11)})"
 Pairs = tuple[tuple[str, str], ...]
@@ -74,8 +75,8 @@ class Record:
     measured_at: float
     versions: Pairs
     conditions: Pairs = ()
-    rival: str = ""
-    rival_times: tuple[float, ...] = ()
+    baseline: str = ""
+    baseline_times: tuple[float, ...] = ()
 
     @property
     def id(self) -> str:
@@ -124,14 +125,14 @@ class Records:
         return db
 
     def _write_ahead(self) -> None:
-        """Have the log written ahead; for this SQLite does not wait for others by itself."""
+        """Switch to write-ahead logging; for this SQLite itself does not wait for a lock."""
         start = time.monotonic()
         while True:
             try:
                 self._db.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() - start > PATIENCE:
+                if "locked" not in str(error) or time.monotonic() - start > LOCK_TIMEOUT:
                     raise
                 time.sleep(0.01)
 
@@ -196,10 +197,10 @@ class Records:
         return self._select("WHERE workload = ? AND target = ?", workload, target)
 
     def comparisons(self, target: str | None = None) -> list[Record]:
-        """The records that have a rival, of one target or of all."""
+        """The records that have a baseline, of one target or of all."""
         if target is None:
-            return self._select("WHERE rival != ''")
-        return self._select("WHERE rival != '' AND target = ?", target)
+            return self._select("WHERE baseline != ''")
+        return self._select("WHERE baseline != '' AND target = ?", target)
 
     def workloads(self) -> dict[str, str]:
         """The texts of workloads by their hashes."""
@@ -249,7 +250,7 @@ class Records:
 
 
 def _opened(address: str) -> sqlite3.Connection:
-    return sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
+    return sqlite3.connect(address, timeout=LOCK_TIMEOUT, isolation_level=None, uri=True)
 
 
 def _row(record: Record) -> tuple[str | float, ...]:
@@ -262,13 +263,14 @@ def _row(record: Record) -> tuple[str | float, ...]:
         record.measured_at,
         json.dumps(dict(record.versions), sort_keys=True),
         json.dumps(dict(record.conditions), sort_keys=True),
-        record.rival,
-        json.dumps(record.rival_times),
+        record.baseline,
+        json.dumps(record.baseline_times),
     )
 
 
 def _record(row: tuple[Any, ...]) -> Record:
-    workload, target, trace, times, failure, when, versions, conditions, rival, its = row
+    workload, target, trace, times, failure, when, versions, conditions, *compared = row
+    baseline, baseline_times = compared
     return Record(
         workload,
         target,
@@ -278,12 +280,12 @@ def _record(row: tuple[Any, ...]) -> Record:
         when,
         _pairs(json.loads(versions)),
         _pairs(json.loads(conditions)),
-        rival,
-        tuple(json.loads(its)),
+        baseline,
+        tuple(json.loads(baseline_times)),
     )
 
 
-_TEXTS = ("workload", "target", "trace", "failure", "rival")
+_TEXTS = ("workload", "target", "trace", "failure", "baseline")
 
 
 def _line(data: dict[str, Any]) -> str:
@@ -312,8 +314,8 @@ def _parsed(line: str, number: int, source: str) -> Record | tuple[str, str]:
             float(data["measured_at"]),
             _pairs(data["versions"]),
             _pairs(data["conditions"]),
-            data["rival"],
-            tuple(float(time) for time in data["rival_times"]),
+            data["baseline"],
+            tuple(float(time) for time in data["baseline_times"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TuneError(

@@ -1,9 +1,9 @@
-"""What the comparisons in records say: which trace a workload gets instead of the built-in one.
+"""Tuned schedules from the comparisons in records: the trace to use instead of the built-in one.
 
-A comparison that the trace won has no failure; else that begins with `LEVEL` or `SLOWER`. Of
+The failure of a comparison is `FASTER` (empty), or begins with `NO_DIFFERENCE` or `SLOWER`. Of
 several comparisons of a trace under the same conditions the newest counts. A trace is good if it
-won somewhere and was slower nowhere; the best is the one that gained most. All of that holds for
-the rival of the comparison only: a built-in schedule that has changed since was not beaten.
+was faster somewhere and slower nowhere; the best has the largest gain. All of that holds for the
+baseline of the comparison only: a built-in schedule that has changed since needs a new comparison.
 """
 
 from __future__ import annotations
@@ -23,32 +23,36 @@ from tilewright.tune.records import Record, Records
 from tilewright.tune.target_key import is_similar, target_text
 from tilewright.tune.workload import distance, structure
 
-LEVEL = "not faster"
+FASTER = ""
+NO_DIFFERENCE = "not faster"
 SLOWER = "slower"
 
 
 @node
-class Verdict:
-    """A trace that is faster than `rival`, how much (1.25: a quarter), and since when."""
+class TunedSchedule:
+    """A trace that is faster than `baseline`, its speedup (1.25: a quarter), and since when.
+
+    It is `exact` if it was measured for the same workload, not for one of the same structure.
+    """
 
     trace: str
-    rival: str
+    baseline: str
     gain: float
     measured_at: float
     exact: bool = True
 
 
-class Verdicts:
-    """The verdicts of one target, by the hashes of workloads.
+class TunedSchedules:
+    """The tuned schedules of one target, by the hashes of workloads.
 
-    With `texts`, those of all workloads that have verdicts, a workload without its own verdict
+    With `texts`, those of all workloads that have schedules, a workload without its own schedule
     gets the one of the nearest workload of the same structure.
     """
 
     def __init__(self, records: Iterable[Record], texts: Mapping[str, str] | None = None) -> None:
-        self._of: dict[str, list[Verdict]] = {}
+        self._of: dict[str, list[TunedSchedule]] = {}
         for workload, found in _by_workload(records).items():
-            good = list(filter(None, (_verdict(one) for one in _by_trace(found).values())))
+            good = list(filter(None, (_tuned_schedule(one) for one in _by_trace(found).values())))
             if good:
                 self._of[workload] = sorted(good, key=lambda v: (-v.gain, v.trace))
         self._alike: dict[str, list[str]] = {}
@@ -61,34 +65,34 @@ class Verdicts:
 
     @property
     def identity(self) -> str:
-        """The same text for the same verdicts, whatever else was measured."""
-        verdicts = {
-            workload: [[v.trace, v.rival, v.gain] for v in found]
+        """The same text for the same schedules, whatever else was measured."""
+        schedules = {
+            workload: [[v.trace, v.baseline, v.gain] for v in found]
             for workload, found in self._of.items()
         }
         texts = {
             workload: self._texts[workload] for found in self._alike.values() for workload in found
         }
-        content = json.dumps([verdicts, texts], sort_keys=True)
+        content = json.dumps([schedules, texts], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
-    def of(self, workload: str) -> list[Verdict]:
-        """The verdicts of a workload, against any rival; the best first."""
+    def of(self, workload: str) -> list[TunedSchedule]:
+        """The schedules of a workload, against any baseline; the best first."""
         return self._of.get(workload, [])
 
-    def near(self, text: str) -> list[Verdict]:
-        """The best verdicts of workloads of the same structure, the nearest first."""
+    def near(self, text: str) -> list[TunedSchedule]:
+        """The best schedules of workloads of the same structure, the nearest first."""
         alike = self._alike.get(structure(text), [])
         ordered = sorted(alike, key=lambda workload: distance(text, self._texts[workload]))
         return [
-            Verdict(v.trace, v.rival, v.gain, v.measured_at, exact=False)
+            TunedSchedule(v.trace, v.baseline, v.gain, v.measured_at, exact=False)
             for workload in ordered
             for v in self._of[workload][:1]
         ]
 
 
-def read_verdicts(path: Path, target: Target, nearest: bool = False) -> Verdicts:
-    """The verdicts in a file for a target; for those of the nearest, also of similar machines."""
+def read_tuned_schedules(path: Path, target: Target, nearest: bool = False) -> TunedSchedules:
+    """The tuned schedules in a file for a target; with `nearest` also of similar machines."""
     if not isinstance(target, CpuTarget):
         raise ConfigError(
             "tuned.target",
@@ -97,13 +101,13 @@ def read_verdicts(path: Path, target: Target, nearest: bool = False) -> Verdicts
         )
     with Records(path, read_only=True) as records:
         if not nearest:
-            return Verdicts(records.comparisons(target_text(target)))
+            return TunedSchedules(records.comparisons(target_text(target)))
         found = [r for r in records.comparisons() if is_similar(r.target, target)]
-        return Verdicts(found, records.workloads())
+        return TunedSchedules(found, records.workloads())
 
 
 def typical(times: Sequence[float]) -> float:
-    """A time by which to tell of many: a quarter was faster. Others on the machine only add."""
+    """The lower quartile of times: other processes on the machine make times only longer."""
     return sorted(times)[len(times) // 4]
 
 
@@ -115,23 +119,23 @@ def _by_workload(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 
 def _by_trace(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
-    """The newest comparisons of each trace with a rival, one for all equal conditions."""
+    """The newest comparisons of each trace with a baseline, one for all equal conditions."""
     newest: dict[tuple[object, ...], Record] = {}
     for record in sorted(records, key=lambda r: (r.measured_at, r.id)):
-        newest[record.trace, record.rival, record.target, record.conditions] = record
+        newest[record.trace, record.baseline, record.target, record.conditions] = record
     found: dict[tuple[str, str], list[Record]] = {}
     for record in newest.values():
-        found.setdefault((record.trace, record.rival), []).append(record)
+        found.setdefault((record.trace, record.baseline), []).append(record)
     return found
 
 
-def _verdict(comparisons: list[Record]) -> Verdict | None:
-    """What comparisons of one trace with one rival come to."""
-    won = [record for record in comparisons if not record.failure]
+def _tuned_schedule(comparisons: list[Record]) -> TunedSchedule | None:
+    """The result of all comparisons of one trace with one baseline; None if it is not faster."""
+    won = any(record.failure == FASTER for record in comparisons)
     if not won or any(record.failure.startswith(SLOWER) for record in comparisons):
         return None
-    timed = [r for r in comparisons if r.times and r.rival_times]
-    gains = [math.log(typical(r.rival_times) / typical(r.times)) for r in timed]
+    timed = [r for r in comparisons if r.times and r.baseline_times]
+    gains = [math.log(typical(r.baseline_times) / typical(r.times)) for r in timed]
     gain = math.exp(fmean(gains)) if gains else 1.0
     last = max(record.measured_at for record in comparisons)
-    return Verdict(comparisons[0].trace, comparisons[0].rival, gain, last)
+    return TunedSchedule(comparisons[0].trace, comparisons[0].baseline, gain, last)

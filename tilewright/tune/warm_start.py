@@ -11,7 +11,7 @@ from tilewright.tune.space.space import Space
 
 def earlier_results(space: Space, records: Iterable[Record]) -> list[Result]:
     """What records say of candidates that the space still has, for `Strategy.observe`."""
-    measured = (record for record in records if not record.rival)
+    measured = (record for record in records if not record.baseline)
     found = ((space.parse(record.trace), record) for record in measured)
     return [Result(c, record.times, record.failure) for c, record in found if c is not None]
 

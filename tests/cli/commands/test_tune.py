@@ -20,7 +20,7 @@ from tilewright.driver.tuning.end_to_end import Latency
 from tilewright.tune.measure.cluster import measurer as cluster_measurer
 from tilewright.tune.measure.cluster import ray_cluster
 from tilewright.tune.records import Records
-from tilewright.tune.tuned_schedules import LEVEL, SLOWER
+from tilewright.tune.tuned_schedules import NO_DIFFERENCE, SLOWER
 
 QUICK = ("--batch", 4, "--strategy", "random", "--at", "N=4")
 
@@ -94,8 +94,14 @@ def test_a_cluster_measures(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ("latency", "words"),
     [
         (Latency(1.0, 1.5, SLOWER), "none of them will be used"),
-        (Latency(1.0, 0.99, LEVEL), "the model is not faster with them, 990.000 ms after 1000.000"),
-        (Latency(1.0, 0.99, LEVEL, 0.04), "a gain of less than 4% does not show: leave the"),
+        (
+            Latency(1.0, 0.99, NO_DIFFERENCE),
+            "the model is not faster with them, 990.000 ms after 1000.000",
+        ),
+        (
+            Latency(1.0, 0.99, NO_DIFFERENCE, 0.04),
+            "a gain of less than 4% does not show: leave the",
+        ),
         (Latency(0.0, 0.0, "timeout: no answer"), "could not be measured: timeout"),
     ],
 )
@@ -137,7 +143,7 @@ def test_an_interrupt_at_the_terminal_keeps_everything(mlp_file: Path) -> None:
 
 def _measured() -> int:
     with Records(Path("r.db")) as records:
-        return sum(not record.rival for record in records)
+        return sum(not record.baseline for record in records)
 
 
 def test_a_model_that_cannot_be_read_leaves_no_records(tmp_path: Path) -> None:

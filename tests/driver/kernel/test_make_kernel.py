@@ -18,7 +18,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.trace import Trace
 from tilewright.target.host import host
-from tilewright.tune.tuned_schedules import Verdicts
+from tilewright.tune.tuned_schedules import TunedSchedules
 
 
 def unscheduled(func: Func, constants: frozenset[str], target: object) -> ScheduledFunc:
@@ -43,7 +43,7 @@ def test_who_schedules() -> None:
     options = CompileOptions(host())
     backend = backend_of(options.target)
     assert schedules_of(options, backend) is backend.schedule
-    tuned = replace(options, records=Verdicts([]))
+    tuned = replace(options, records=TunedSchedules([]))
     assert isinstance(schedules_of(tuned, backend), RecordedSchedules)
     assert schedules_of(replace(tuned, schedules=unscheduled), backend) is unscheduled
     build = lower(mlp(4), replace(options, schedules=unscheduled))

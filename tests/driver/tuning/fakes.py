@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from tests.models import mlp
 from tilewright.driver.tuning import session as session_module
 from tilewright.driver.tuning.end_to_end import Latency, Model
-from tilewright.driver.tuning.paired_comparison import WON
 from tilewright.driver.tuning.session import SearchSettings, Session
 from tilewright.runtime.profile import KernelTime
 from tilewright.target.host import host
 from tilewright.tune.candidate import Result
-from tilewright.tune.measure.significance import Verdict, faster
+from tilewright.tune.measure.significance import Comparison, faster
 from tilewright.tune.method import SearchMethod
+from tilewright.tune.tuned_schedules import FASTER
 
 MODEL = Model(mlp(8, 16, 64, 32), host(), {}, "f32", {}, 1)
 RANDOM = SearchMethod("random")
@@ -54,7 +54,7 @@ class FakeMeasurer:
             on_result(results[-1], trace)
         return results
 
-    def head_to_head(self, job: Any, first: str | None, second: str | None) -> Verdict:
+    def head_to_head(self, job: Any, first: str | None, second: str | None) -> Comparison:
         if second is not None:
             self.compared.append(second)
             return faster([1.0] * 20, [self.gain * (1 + 1e-4 * i) for i in range(20)])
@@ -68,7 +68,7 @@ def use_fakes(monkeypatch: Any, *latencies: Latency) -> type[FakeMeasurer]:
 
     Models come out as said, one after another and the last for ever; without a word they win.
     """
-    said = [*latencies] or [Latency(1.0, 0.5, WON)]
+    said = [*latencies] or [Latency(1.0, 0.5, FASTER)]
 
     class Fresh(FakeMeasurer):
         log: ClassVar[list[str]] = []

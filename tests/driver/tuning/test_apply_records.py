@@ -47,7 +47,7 @@ def verdicts_of(model: object) -> Made:
             text = workload_text(func, constants)
             key = (workload_hash(text), target_text(target))
             record = Record(*key, _other_way(func), (1.0,), "", 1e9, ())
-            won = replace(record, rival=str(builtin.trace), rival_times=(1.5,))
+            won = replace(record, baseline=str(builtin.trace), baseline_times=(1.5,))
             made[func.name] = won, text
         return builtin
 
@@ -116,7 +116,7 @@ def test_the_cache_never_gives_a_stale_answer(tmp_path: Path, records: Made) -> 
         path = _written(tmp_path / "r.db", {"": (first, "")})
         assert tuned_kernels() == 1
         with Records(path) as file:
-            measured = replace(second, rival="", rival_times=())
+            measured = replace(second, baseline="", baseline_times=())
             file.add([measured])
         before = len(list((tmp_path / "cache").rglob("objects/*/*")))
         assert tuned_kernels() == 1
@@ -146,7 +146,7 @@ def test_a_trace_that_does_not_replay_costs_only_itself(tmp_path: Path, records:
 def test_a_record_against_another_built_in_schedule_is_not_used(
     tmp_path: Path, records: Made
 ) -> None:
-    rules = _rules(_written(tmp_path / "r.db", changed(records, rival="split(1)")))
+    rules = _rules(_written(tmp_path / "r.db", changed(records, baseline="split(1)")))
     assert {name: rule for name, (rule, _) in rules.items()} == {
         name: rule for name, (rule, _) in _rules(None).items()
     }

@@ -62,8 +62,8 @@ def test_candidates_are_measured(job: Job, task: TuningTask) -> None:
     programs = [(Candidate((("trace", t),)), t) for t in traces]
     with Measurer(WORKER, MeasureSettings(builders=1)) as measurer:
         results = measurer.measure(job, programs)
-        verdict = measurer.head_to_head(job, "", None)
+        comparison = measurer.head_to_head(job, "", None)
     assert [bool(r.failure) for r in results] == [False, False, False, True]
     assert results[3].failure.startswith("refused")
     assert all(0 < r.seconds < 1 for r in results[:3])
-    assert not verdict.failure
+    assert not comparison.failure

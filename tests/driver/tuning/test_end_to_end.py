@@ -10,11 +10,10 @@ from tests.driver.tuning.test_apply_records import _written, verdicts_of
 from tests.models import mlp, transformer
 from tilewright.driver.tuning.end_to_end import Model, WholeModel
 from tilewright.driver.tuning.extract_tasks import extract_tasks
-from tilewright.driver.tuning.paired_comparison import WON
 from tilewright.driver.tuning.session import BUILD_WORKER
 from tilewright.target.host import host
 from tilewright.tune.measure.measurer import Measurer, MeasureSettings
-from tilewright.tune.tuned_schedules import LEVEL, SLOWER
+from tilewright.tune.tuned_schedules import FASTER, NO_DIFFERENCE, SLOWER
 
 
 @pytest.mark.parametrize("batch", [16, "N"])
@@ -23,7 +22,7 @@ def test_both_models_run_in_turn(tmp_path: Path, batch: int | str) -> None:
     model = Model(mlp(batch), host(), {}, "f32", {"N": 3}, 1)
     with Measurer(BUILD_WORKER, MeasureSettings(rounds=(10, 10), model_seconds=0.5)) as measurer:
         latency = WholeModel(model, tmp_path).compare(records, measurer)
-    assert latency.result in (WON, LEVEL, SLOWER)
+    assert latency.result in (FASTER, NO_DIFFERENCE, SLOWER)
     assert 0 < latency.before < 1
     assert 0 < latency.after < 1
 

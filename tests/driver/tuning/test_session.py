@@ -21,7 +21,6 @@ from tilewright.core.errors import ConfigError, ExecutionError, TuneError
 from tilewright.driver.tuning import session as session_module
 from tilewright.driver.tuning.end_to_end import Latency
 from tilewright.driver.tuning.extract_tasks import TuningTask
-from tilewright.driver.tuning.paired_comparison import WON
 from tilewright.driver.tuning.session import BUILD_WORKER, SearchSettings, Session
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.driver.tuning.task_search import steps_of
@@ -33,11 +32,11 @@ from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
 from tilewright.tune.measure.measurer import MeasureSettings
 from tilewright.tune.records import Record, Records
 from tilewright.tune.target_key import target_text
-from tilewright.tune.tuned_schedules import LEVEL, SLOWER, read_verdicts
+from tilewright.tune.tuned_schedules import FASTER, NO_DIFFERENCE, SLOWER, read_tuned_schedules
 
 
 def _measured(records: Records) -> list[Record]:
-    return [record for record in records if not record.rival]
+    return [record for record in records if not record.baseline]
 
 
 def test_trials_are_spent_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +73,7 @@ def test_the_same_session_again_measures_nothing(
         again = session(records, trials=20).run()
         assert (len(records), len(fake.compared), fake.models) == (before, compared, models)
         assert again.trials == 20
-        assert again.latency == first.latency == Latency(1.0, 0.5, WON)
+        assert again.latency == first.latency == Latency(1.0, 0.5, FASTER)
         more = session(records, trials=26, seed=3).run()
         assert more.trials == 26
         assert len(fake.log) == 26
@@ -149,10 +148,10 @@ def test_only_winners_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert {r.failure for r in records.comparisons()} == {"slower"}
         assert not any(map(winner, report.searches))
         assert report.latency is None
-    assert len(read_verdicts(database(tmp_path), host())) == 0
+    assert len(read_tuned_schedules(database(tmp_path), host())) == 0
 
 
-@pytest.mark.parametrize("result", [LEVEL, SLOWER])
+@pytest.mark.parametrize("result", [NO_DIFFERENCE, SLOWER])
 def test_what_does_not_make_the_model_faster_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result: str
 ) -> None:
@@ -164,16 +163,16 @@ def test_what_does_not_make_the_model_faster_is_not_used(
         before = len(records)
         session(records, trials=20).run()
         assert len(records) == before
-    assert len(read_verdicts(database(tmp_path), host())) == 0
+    assert len(read_tuned_schedules(database(tmp_path), host())) == 0
 
 
 def test_what_promises_least_is_given_up_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use_fakes(monkeypatch, Latency(1.0, 1.0, LEVEL), Latency(1.0, 0.9, WON))
+    use_fakes(monkeypatch, Latency(1.0, 1.0, NO_DIFFERENCE), Latency(1.0, 0.9, FASTER))
     with Records(database(tmp_path)) as records:
         report = session(records, trials=30, scheduler="round-robin").run()
-        assert report.latency == Latency(1.0, 0.9, WON)
+        assert report.latency == Latency(1.0, 0.9, FASTER)
         won = [s for s in report.searches if winner(s)]
         gone = {r.workload for r in records.comparisons() if "in the whole model" in r.failure}
     promises = {s.task.workload: s.builtin - s.best for s in report.searches}
@@ -241,7 +240,7 @@ def test_killed_in_the_middle_and_resumed_nothing_is_lost_or_doubled(tmp_path: P
     subprocess.run(command, env=environment, check=True)
     after = _all(path)
     assert after[: len(before)] == before
-    measured = [record for record in after if not record.rival]
+    measured = [record for record in after if not record.baseline]
     assert len(measured) == 8
     assert len({(r.workload, steps_of(r.trace)) for r in measured}) == 8
     inputs = random_inputs(mlp(8, 16, 64, 32))

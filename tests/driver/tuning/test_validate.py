@@ -10,9 +10,9 @@ import pytest
 from tests.driver.tuning.fakes import FakeMeasurer, database, session
 from tilewright.driver.tuning.task_search import TaskSearch, steps_of
 from tilewright.driver.tuning.validate import decide, finalists, rejected, winner
-from tilewright.tune.measure.significance import Verdict, faster
+from tilewright.tune.measure.significance import Comparison, faster
 from tilewright.tune.records import Records
-from tilewright.tune.tuned_schedules import LEVEL, SLOWER
+from tilewright.tune.tuned_schedules import NO_DIFFERENCE, SLOWER
 
 JOB: Any = None
 
@@ -24,7 +24,7 @@ class Arena(FakeMeasurer):
         self.ratios = list(ratios)
         self.met: list[str] = []
 
-    def head_to_head(self, job: Any, first: str | None, second: str | None) -> Verdict:
+    def head_to_head(self, job: Any, first: str | None, second: str | None) -> Comparison:
         if first is None:
             return faster([1.0] * 20, self.times)
         self.met.append(first)
@@ -67,7 +67,7 @@ def test_the_first_winner_ends_it(search: TaskSearch) -> None:
 
 def test_losers_are_kept_and_not_compared_again(search: TaskSearch) -> None:
     decide(search, Arena(1.0, 1.5), JOB)  # type: ignore[arg-type]
-    assert _failures(search) == [LEVEL, SLOWER]
+    assert _failures(search) == [NO_DIFFERENCE, SLOWER]
     assert winner(search) is None
     decide(search, Arena(), JOB)  # type: ignore[arg-type]
 
@@ -88,7 +88,7 @@ def test_a_winner_that_lost_in_the_model_is_the_last_word(search: TaskSearch) ->
     decide(search, Arena(0.5), JOB)  # type: ignore[arg-type]
     first = winner(search)
     assert first is not None
-    search.writer.add(search.task, rejected(search, first[0], LEVEL))
+    search.writer.add(search.task, rejected(search, first[0], NO_DIFFERENCE))
     assert winner(search) is None
     before = len(search.writer.records)
     decide(search, Arena(0.9), JOB)  # type: ignore[arg-type]

@@ -68,7 +68,7 @@ def test_conditions_and_machines_are_kept_apart(records: Records) -> None:
 def test_what_teaches_nothing_is_left_out(records: Records) -> None:
     measured = _records(FEWEST)
     stale = replace(measured[0], trace='split("none", [?, 4])', measured_at=99.0)
-    comparison = replace(measured[1], rival="x", rival_times=(1.0,))
+    comparison = replace(measured[1], baseline="x", baseline_times=(1.0,))
     odd = replace(measured[2], workload="odd")
     records.add([*measured[:-1], stale, comparison, odd], {HASH: TEXT, "odd": "nothing"})
     assert recorded_tasks(records, host()) == []

@@ -127,18 +127,18 @@ def test_a_full_disk_is_nobodys_fault(tmp_path: Path, job: Job) -> None:
 
 
 def test_head_to_head(measurer: Measurer, job: Job) -> None:
-    verdict = measurer.head_to_head(job, None, "copy slow")
-    assert verdict.significant
-    assert verdict.ratio < 0.01
-    assert len({len(times) for times in verdict.times}) == 1
+    comparison = measurer.head_to_head(job, None, "copy slow")
+    assert comparison.significant
+    assert comparison.ratio < 0.01
+    assert len({len(times) for times in comparison.times}) == 1
     assert not measurer.head_to_head(job, "copy slow", None).significant
     assert not measurer.head_to_head(job, "copy good", None).significant
     models = (job.workload / f"{name}.tw" for name in ("good", "slow"))
     assert measurer.compare(job, *models).significant
     for trace, failure in (("copy wrong", "wrong"), ("refuse", "refused")):
-        verdict = measurer.head_to_head(job, trace, None)
-        assert not verdict.significant
-        assert verdict.failure.startswith(failure)
+        comparison = measurer.head_to_head(job, trace, None)
+        assert not comparison.significant
+        assert comparison.failure.startswith(failure)
     assert not list(measurer.folder.glob("*.tw"))
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.tune.measure.significance import Verdict, faster, least_shown, signed_rank
+from tilewright.tune.measure.significance import Comparison, faster, least_shown, signed_rank
 
 
 def test_chances_of_small_samples() -> None:
@@ -27,15 +27,15 @@ def test_a_clear_difference_is_seen_through_noise() -> None:
     found = 0
     for _ in range(200):
         drift = np.exp(np.cumsum(rng.normal(0, 0.05, 30)))  # slows both alike
-        verdict = faster(0.95 * drift * noise(rng, 30), drift * noise(rng, 30))
-        found += verdict.significant
+        comparison = faster(0.95 * drift * noise(rng, 30), drift * noise(rng, 30))
+        found += comparison.significant
     assert found >= 190
 
 
 def test_equals_are_seldom_told_apart() -> None:
     rng = np.random.default_rng(2)
-    verdicts = [faster(noise(rng, 30), noise(rng, 30), least_gain=0) for _ in range(1000)]
-    assert sum(verdict.significant for verdict in verdicts) <= 20
+    comparisons = [faster(noise(rng, 30), noise(rng, 30), least_gain=0) for _ in range(1000)]
+    assert sum(comparison.significant for comparison in comparisons) <= 20
 
 
 def test_a_gain_has_to_be_worth_it() -> None:
@@ -70,6 +70,6 @@ def test_going_on_until_it_would_show_finds_it_and_nothing_else() -> None:
 
 
 def test_in_words() -> None:
-    assert str(Verdict(0.5, 0.001, True)) == "faster: 0.500 of the time (p = 0.001)"
-    assert str(Verdict(0.99, 0.3, False)).startswith("not significantly faster")
-    assert str(Verdict(1, 1, False, "wrong: y")) == "not comparable: wrong: y"
+    assert str(Comparison(0.5, 0.001, True)) == "faster: 0.500 of the time (p = 0.001)"
+    assert str(Comparison(0.99, 0.3, False)).startswith("not significantly faster")
+    assert str(Comparison(1, 1, False, "wrong: y")) == "not comparable: wrong: y"

@@ -61,12 +61,12 @@ def _row(
 ) -> dict[str, Any]:
     from statistics import median
 
-    from tilewright.tune.tuned_schedules import Verdicts
+    from tilewright.tune.tuned_schedules import TunedSchedules
     from tilewright.tune.workload import WHOLE_MODEL
 
-    measured = [r for r in records if not r.rival]
+    measured = [r for r in records if not r.baseline]
     times = [median(r.times) for r in measured if r.times and not r.failure]
-    verdicts = Verdicts(r for r in records if r.rival).of(workload)
+    schedules = TunedSchedules(r for r in records if r.baseline).of(workload)
     return {
         "workload": workload,
         "blocks": MODEL if workload.startswith(WHOLE_MODEL) else _blocks(texts.get(workload, "")),
@@ -74,7 +74,7 @@ def _row(
         "records": len(records),
         "failed": sum(bool(r.failure) for r in measured),
         "best_us": min(times) * 1e6 if times else None,
-        "gain": verdicts[0].gain if verdicts else None,
+        "gain": schedules[0].gain if schedules else None,
     }
 
 

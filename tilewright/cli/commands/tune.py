@@ -286,9 +286,9 @@ def _gain(row: Mapping[str, Any]) -> str:
 
 def _doubt(latency: Latency) -> str:
     """What to do where other work disturbed the comparison."""
-    from tilewright.tune.tuned_schedules import LEVEL
+    from tilewright.tune.tuned_schedules import NO_DIFFERENCE
 
-    if latency.result != LEVEL or (latency.least or 0.0) < WORTH_SEEING:
+    if latency.result != NO_DIFFERENCE or (latency.least or 0.0) < WORTH_SEEING:
         return ""
     return (
         f"; times vary so much here that a gain of less than {latency.least:.0%} does not show: "
@@ -297,14 +297,14 @@ def _doubt(latency: Latency) -> str:
 
 
 def _latency(report: TuningReport) -> str:
-    from tilewright.tune.tuned_schedules import LEVEL, SLOWER
+    from tilewright.tune.tuned_schedules import FASTER, NO_DIFFERENCE, SLOWER
 
     latency = report.latency
     if latency is None:
         return "no kernel has a schedule that is faster than the built-in one"
-    if latency.result not in ("", LEVEL, SLOWER):
+    if latency.result not in (FASTER, NO_DIFFERENCE, SLOWER):
         return f"the model could not be measured: {latency.result}"
-    if latency.result:
+    if latency.result != FASTER:
         return (
             f"the model is {latency.result} with them, {latency.after * 1e3:.3f} ms after "
             f"{latency.before * 1e3:.3f}: none of them will be used{_doubt(latency)}"

@@ -14,7 +14,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.trace import Trace, parse_trace
 from tilewright.target.cpu import CpuTarget
-from tilewright.tune.tuned_schedules import Verdict, Verdicts
+from tilewright.tune.tuned_schedules import TunedSchedule, TunedSchedules
 from tilewright.tune.workload import workload_hash, workload_text
 
 RULE = "tuned"
@@ -23,22 +23,22 @@ RULE = "tuned"
 class RecordedSchedules:
     """A `ScheduleProvider` that asks the records first."""
 
-    def __init__(self, verdicts: Verdicts) -> None:
-        self.verdicts = verdicts
+    def __init__(self, schedules: TunedSchedules) -> None:
+        self.schedules = schedules
 
     def __call__(self, func: Func, constants: frozenset[str], target: CpuTarget) -> ScheduledFunc:
         """The tuned schedule of a function, or the built-in one."""
         builtin = backend_of(target).schedule(func, constants, target)
         text = workload_text(func, constants)
-        found = self.verdicts.of(workload_hash(text))
-        fitting = [v for v in found if v.rival == str(builtin.trace)]
+        found = self.schedules.of(workload_hash(text))
+        fitting = [v for v in found if v.baseline == str(builtin.trace)]
         if fitting:
             return _replayed(fitting[0], func, target, builtin)
         if found:
             return _noted(
                 builtin, f"{_name(found[0])} beat an earlier built-in schedule: tune again"
             )
-        near = self.verdicts.near(text)
+        near = self.schedules.near(text)
         return _replayed(near[0], func, target, builtin) if near else builtin
 
 
@@ -48,25 +48,27 @@ def replay(trace: str) -> Trace:
 
 
 def _replayed(
-    verdict: Verdict, func: Func, target: CpuTarget, builtin: ScheduledFunc
+    schedule: TunedSchedule, func: Func, target: CpuTarget, builtin: ScheduledFunc
 ) -> ScheduledFunc:
-    """A verdict's trace on a function; one for other numbers is checked first."""
+    """A tuned schedule's trace on a function; one for other sizes is checked first."""
     try:
-        trace = replay(verdict.trace)
-        made = trace.replay(func, legality=not verdict.exact)
-        if not verdict.exact:
+        trace = replay(schedule.trace)
+        made = trace.replay(func, legality=not schedule.exact)
+        if not schedule.exact:
             finalize(made, target)
     except (Error, AssertionError) as error:
         # A primitive that is given what was never meant for it may fail in any way it checks.
         why = str(error).partition("\n")[0] or type(error).__name__
-        return _noted(builtin, f"{_name(verdict)} does not replay: {why}")
-    gain = f"{verdict.gain:.2f} times as fast as the built-in schedule"
-    note = f"{gain}, {_name(verdict)}" if verdict.exact else f"from the nearest, {_name(verdict)}"
+        return _noted(builtin, f"{_name(schedule)} does not replay: {why}")
+    gain = f"{schedule.gain:.2f} times as fast as the built-in schedule"
+    note = (
+        f"{gain}, {_name(schedule)}" if schedule.exact else f"from the nearest, {_name(schedule)}"
+    )
     return ScheduledFunc(made, trace, RULE, note)
 
 
-def _name(verdict: Verdict) -> str:
-    day = time.strftime("%Y-%m-%d", time.gmtime(verdict.measured_at))
+def _name(schedule: TunedSchedule) -> str:
+    day = time.strftime("%Y-%m-%d", time.gmtime(schedule.measured_at))
     return f"record of {day}"
 
 

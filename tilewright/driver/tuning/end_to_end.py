@@ -28,9 +28,9 @@ from tilewright.runtime.roofline.roofline import machine_roofline
 from tilewright.target.cpu import CpuTarget
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measures
-from tilewright.tune.measure.significance import Verdict, least_shown
+from tilewright.tune.measure.significance import Comparison, least_shown
 from tilewright.tune.target_key import target_text
-from tilewright.tune.tuned_schedules import read_verdicts, typical
+from tilewright.tune.tuned_schedules import read_tuned_schedules, typical
 
 # Rounding adds up over a model; each kernel was checked by itself.
 ANY_DIFFERENCE: Mapping[str, float] = dict.fromkeys(DTYPES, float("inf"))
@@ -93,15 +93,15 @@ class WholeModel:
         except Error as error:
             return Latency(float("nan"), float("nan"), error.message)
         plain, tuned = self._plain, self.folder / "tuned.tw"
-        self._compile(tuned, RecordedSchedules(read_verdicts(records, self.model.target)))
+        self._compile(tuned, RecordedSchedules(read_tuned_schedules(records, self.model.target)))
 
-        def run_pair(plain_first: bool) -> Verdict:
+        def run_pair(plain_first: bool) -> Comparison:
             return measurer.compare(job, *((plain, tuned) if plain_first else (tuned, plain)))
 
         outcome = compare_twice(run_pair)
         if not outcome.times:
             return Latency(float("nan"), float("nan"), outcome.result)
-        before, after = outcome.rival_times, outcome.times
+        before, after = outcome.baseline_times, outcome.times
         least = least_shown(after, before)
         return Latency(typical(before), typical(after), outcome.result, least)
 

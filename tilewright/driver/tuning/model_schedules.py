@@ -1,9 +1,10 @@
-"""A model with the schedules that its kernels are to get, and the records of its having won so.
+"""A model with the schedules that its kernels are to get, and the records of its being faster.
 
-In records such a model is a workload of its own, known by its kernels and how often it runs each;
-its trace names the schedules that won alone, its rival the built-in ones. A session that finds the
-same schedules again does not run the model once more: another try might call level by chance what
-was shown to be faster. One that was killed before the model was judged has no such record.
+In records such a model is a workload of its own, identified by its kernels and how often it runs
+each; its trace names the schedules that were faster alone, its baseline the built-in ones. A
+session that finds the same schedules again does not run the model once more: another comparison
+might by chance show no difference where there is one. A session that was killed before the model
+was compared leaves no such record.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.driver.tuning.end_to_end import Latency, Model
-from tilewright.driver.tuning.paired_comparison import WON
 from tilewright.driver.tuning.task_search import RecordWriter, TaskSearch
 from tilewright.tune.records import Pairs, Record
-from tilewright.tune.tuned_schedules import typical
+from tilewright.tune.tuned_schedules import FASTER, typical
 from tilewright.tune.workload import model_hash, workload_hash
 
 
@@ -30,21 +30,22 @@ class ModelSchedules:
     traces: Mapping[str, str]
 
     def latency(self, measure: Callable[[], Latency]) -> Latency:
-        """What it came to when it won, if it has before; else what is measured now."""
-        workload, trace, rival, conditions = self._identity()
+        """The recorded latency if these schedules were faster before; else what `measure` gives."""
+        workload, *identity = self._identity()
+        trace, baseline, conditions = identity
         for record in reversed(self.writer.records.of(workload, self.writer.target)):
-            same = (record.trace, record.rival, record.conditions) == (trace, rival, conditions)
-            if same and record.times and record.rival_times:
-                return Latency(typical(record.rival_times), typical(record.times), WON)
+            same = [record.trace, record.baseline, record.conditions] == identity
+            if same and record.times and record.baseline_times:
+                return Latency(typical(record.baseline_times), typical(record.times), FASTER)
         found = measure()
-        if found.result == WON:
-            about = (workload, self.writer.target, trace, (found.after,), WON, time.time())
-            rest = (self.writer.versions, conditions, rival, (found.before,))
+        if found.result == FASTER:
+            about = (workload, self.writer.target, trace, (found.after,), FASTER, time.time())
+            rest = (self.writer.versions, conditions, baseline, (found.before,))
             self.writer.records.add([Record(*about, *rest)])
         return found
 
     def _identity(self) -> tuple[str, str, str, Pairs]:
-        """The workload, the trace, the rival and the conditions of its records."""
+        """The workload, the trace, the baseline and the conditions of its records."""
         tasks = [search.task for search in self.searches]
         sizes = ",".join(f"{name}={size}" for name, size in sorted(self.model.sizes.items()))
         own = (("precision", self.model.precision), ("sizes", sizes))

@@ -1,4 +1,4 @@
-"""Two programs timed against each other, twice: a difference must show in both runs.
+"""Paired comparison of two programs, done twice: a difference must show in both runs.
 
 The speed of a loaded model depends on the place of its memory and on the cores of its threads, for
 as long as it is loaded. So a significant difference is measured once more, with both programs
@@ -10,48 +10,48 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tilewright.tune.measure.significance import Verdict, faster
-from tilewright.tune.tuned_schedules import LEVEL, SLOWER, typical
+from tilewright.tune.measure.significance import Comparison, faster
+from tilewright.tune.tuned_schedules import FASTER, NO_DIFFERENCE, SLOWER, typical
 
-# Runs both, the rival first if that is asked for; the verdict is on whichever was first.
-RunPair = Callable[[bool], Verdict]
-WON = ""
+# Runs both, the baseline first if told so; whichever was first is compared with the second.
+RunPair = Callable[[bool], Comparison]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How the first program did: `WON`, `LEVEL`, `SLOWER`, or why nothing can be said."""
+class PairedComparison:
+    """A program against its baseline: `FASTER`, `NO_DIFFERENCE`, `SLOWER`, or the failure."""
 
     result: str
     times: tuple[float, ...] = ()
-    rival_times: tuple[float, ...] = ()
+    baseline_times: tuple[float, ...] = ()
 
     @property
     def gain(self) -> float:
-        """How many times as fast as its rival it was."""
-        return typical(self.rival_times) / typical(self.times)
+        """The speedup over the baseline."""
+        return typical(self.baseline_times) / typical(self.times)
 
 
-def compare_twice(run_pair: RunPair) -> Outcome:
-    """Run two programs against each other, and once more if one seems to be faster."""
-    first = _outcome(run_pair, False)
-    if first.result not in (WON, SLOWER):
+def compare_twice(run_pair: RunPair) -> PairedComparison:
+    """Compare two programs, and once more if one seems to be faster."""
+    first = _compare_once(run_pair, False)
+    if first.result not in (FASTER, SLOWER):
         return first
-    again = _outcome(run_pair, True)
-    if again.result not in (WON, LEVEL, SLOWER):
+    again = _compare_once(run_pair, True)
+    if again.result not in (FASTER, NO_DIFFERENCE, SLOWER):
         return again
-    times, rival_times = first.times + again.times, first.rival_times + again.rival_times
-    outcome = Outcome(first.result, times, rival_times)
-    # Pairs and quartiles may disagree where the machine was busy: then nothing was decided.
-    agreed = first.result == again.result and (outcome.gain > 1) == (first.result == WON)
-    return outcome if agreed else replace(outcome, result=LEVEL)
+    times, baseline_times = first.times + again.times, first.baseline_times + again.baseline_times
+    outcome = PairedComparison(first.result, times, baseline_times)
+    # Pairs and quartiles may disagree where the machine was busy: then there is no result.
+    agreed = first.result == again.result and (outcome.gain > 1) == (first.result == FASTER)
+    return outcome if agreed else replace(outcome, result=NO_DIFFERENCE)
 
 
-def _outcome(run_pair: RunPair, rival_first: bool) -> Outcome:
-    verdict = run_pair(rival_first)
-    if verdict.failure:
-        return Outcome(verdict.failure)
-    ours, its = verdict.times[::-1] if rival_first else verdict.times
-    if faster(ours, its).significant:
-        return Outcome(WON, ours, its)
-    return Outcome(SLOWER if faster(its, ours).significant else LEVEL, ours, its)
+def _compare_once(run_pair: RunPair, baseline_first: bool) -> PairedComparison:
+    comparison = run_pair(baseline_first)
+    if comparison.failure:
+        return PairedComparison(comparison.failure)
+    ours, baseline = comparison.times[::-1] if baseline_first else comparison.times
+    if faster(ours, baseline).significant:
+        return PairedComparison(FASTER, ours, baseline)
+    slower = faster(baseline, ours).significant
+    return PairedComparison(SLOWER if slower else NO_DIFFERENCE, ours, baseline)

@@ -39,7 +39,7 @@ from tilewright.tune.space.table import SCHEDULE_SPACES
 from tilewright.tune.target_key import target_text, versions
 from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
 from tilewright.tune.task_scheduler.task_scheduler import Task, TaskScheduler
-from tilewright.tune.tuned_schedules import LEVEL, SLOWER
+from tilewright.tune.tuned_schedules import NO_DIFFERENCE, SLOWER
 
 _LOG = logging.getLogger(__name__)
 BUILD_WORKER = (sys.executable, "-m", "tilewright.driver.tuning.build_worker")
@@ -244,7 +244,7 @@ class Session:
             self.report.latency = latency = schedules.latency(
                 partial(self._compare, whole, measurer)
             )
-            if latency.result not in (LEVEL, SLOWER):
+            if latency.result not in (NO_DIFFERENCE, SLOWER):
                 return
             kept = len(used) // 2
             for search, trace in used[kept:]:

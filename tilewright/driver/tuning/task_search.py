@@ -78,7 +78,7 @@ class TaskSearch:
 
     def _recall(self, records: Iterable[Record]) -> None:
         """Go on from what was measured before, by whichever way it was found."""
-        measured = [record for record in records if not record.rival]
+        measured = [record for record in records if not record.baseline]
         self.strategy.observe(earlier_results(self.space, measured))
         for record in measured:
             self._count(steps_of(record.trace), Result(NOBODY, record.times, record.failure))

@@ -34,7 +34,7 @@ def recorded_tasks(records: Records, target: CpuTarget) -> list[Measured]:
     texts = records.workloads()
     found: dict[tuple[str, str, Pairs], dict[str, Record]] = {}
     for record in records:
-        if not record.rival and record.workload in texts and is_similar(record.target, target):
+        if not record.baseline and record.workload in texts and is_similar(record.target, target):
             task = (record.workload, record.target, record.conditions)
             found.setdefault(task, {})[record.trace] = record
     tasks = (

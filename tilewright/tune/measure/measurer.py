@@ -2,7 +2,7 @@
 
     with Measurer(build_argv) as measurer:
         results = measurer.measure(job, [(candidate, trace), ...])
-        verdict = measurer.head_to_head(job, trace, None)
+        comparison = measurer.head_to_head(job, trace, None)
 
 Nothing runs while something is built. Whatever happens to a candidate costs that candidate only. A
 full disk is no candidate's fault: what was built is measured and removed, the rest built again, and
@@ -27,7 +27,7 @@ from tilewright.tune.measure.build_pool import BuildPool, BuildRequest
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.scratch_dir import scratch_folder
-from tilewright.tune.measure.significance import Verdict, faster
+from tilewright.tune.measure.significance import Comparison, faster
 from tilewright.tune.measure.workers import DOUBTFUL, check_started, tuning_worker
 
 RUN_WORKER = (sys.executable, "-m", "tilewright.tune.measure.run_worker")
@@ -64,10 +64,10 @@ class Measures(Protocol):
     ) -> list[Result]:
         """The result of each program, in order."""
 
-    def head_to_head(self, job: Job, first: str | None, second: str | None) -> Verdict:
+    def head_to_head(self, job: Job, first: str | None, second: str | None) -> Comparison:
         """Whether the first trace is faster than the second."""
 
-    def compare(self, job: Job, first: Path, second: Path) -> Verdict:
+    def compare(self, job: Job, first: Path, second: Path) -> Comparison:
         """The same of two models that are built already."""
 
 
@@ -151,7 +151,7 @@ class Measurer:
                 raise _disk_full(built[0][1])
             pending = no_room
 
-    def head_to_head(self, job: Job, first: str | None, second: str | None) -> Verdict:
+    def head_to_head(self, job: Job, first: str | None, second: str | None) -> Comparison:
         """Whether the first trace is faster than the second, timed in turn in one process.
 
         A trace of None is the built-in schedule. A first that fails is not faster.
@@ -160,26 +160,26 @@ class Measurer:
         try:
             failures = [answer.failure for _, answer in built if answer.failure]
             if failures:
-                return Verdict(math.inf, 1.0, False, failures[0])
+                return Comparison(math.inf, 1.0, False, failures[0])
             paths = [path for path, _ in built]
             return self._in_turn(job, paths, self.settings.rounds_seconds)
         finally:
             for path, _ in built:
                 path.unlink(missing_ok=True)
 
-    def compare(self, job: Job, first: Path, second: Path) -> Verdict:
+    def compare(self, job: Job, first: Path, second: Path) -> Comparison:
         """The same of two whole models that are built already; of the job its arrays count.
 
         They take longer than kernels, and differ less.
         """
         return self._in_turn(job, [first, second], self.settings.model_seconds)
 
-    def _in_turn(self, job: Job, models: Sequence[Path], seconds: float) -> Verdict:
+    def _in_turn(self, job: Job, models: Sequence[Path], seconds: float) -> Comparison:
         settings = self.settings
         how = {"rounds": settings.rounds, "seconds": seconds}
         answer = self._run(job, models, settings.run_seconds + seconds, how)
         if answer.failure:
-            return Verdict(math.inf, 1.0, False, answer.failure)
+            return Comparison(math.inf, 1.0, False, answer.failure)
         return faster(*answer.reply["times"])
 
     def _build(self, job: Job, traces: Sequence[str | None]) -> list[tuple[Path, Answer]]:

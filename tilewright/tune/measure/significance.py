@@ -1,4 +1,4 @@
-"""Whether one program is faster than another, judged from times taken in turn.
+"""Whether one program is significantly faster than another, from interleaved times.
 
 The i-th times of both were taken right after each other, so that whatever slowed the machine then
 slowed both. Wilcoxon's signed-rank test looks at their ratios by rank only. Here the ranks end in
@@ -24,8 +24,8 @@ MEDIAN_ERROR = math.sqrt(math.pi / 2) / (2 * NormalDist().inv_cdf(0.75))
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The median of first / second, and how likely a first no faster would look like this.
+class Comparison:
+    """A paired comparison: the median of first / second, and the p-value of "first is not faster".
 
     `failure` says why there is nothing to compare, else `times` has those of both.
     """
@@ -48,20 +48,20 @@ def faster(
     second: Sequence[float],
     confidence: float = CONFIDENCE,
     least_gain: float = LEAST_GAIN,
-) -> Verdict:
+) -> Comparison:
     """Whether `first` is significantly faster than `second`, and by `least_gain` at least."""
     logs = _logs(first, second)
     if not logs.size:
-        return Verdict(1.0, 1.0, False)
+        return Comparison(1.0, 1.0, False)
     ratio, chance = float(np.exp(np.median(logs))), signed_rank(-logs)
     significant = chance < 1 - confidence and ratio < 1 - least_gain
-    return Verdict(ratio, chance, significant, times=(tuple(first), tuple(second)))
+    return Comparison(ratio, chance, significant, times=(tuple(first), tuple(second)))
 
 
 def least_shown(
     first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE
 ) -> float:
-    """The least gain that would show in as many times that vary as these do, as a share.
+    """The least gain that would show in as many times that vary as these do, as a fraction.
 
     What their median came to does not enter, so that one may take times until a small gain would
     show: who goes on until the median is favourable finds what is not there.

@@ -61,12 +61,12 @@ class FakeLink:
             yield {"number": number, "times": times, "failure": "" if is_time else trace}
 
     def _head_to_head(self, key: str, parcel: Any, *traces: str | None) -> Iterator[Message]:
-        yield self._verdict()
+        yield self._comparison()
 
     def _compare(self, parcel: Any, *names: str) -> Iterator[Message]:
-        yield self._verdict()
+        yield self._comparison()
 
-    def _verdict(self) -> Message:
+    def _comparison(self) -> Message:
         times = ((1.0,), (2.0,))
         return {
             "number": 0, "ratio": 0.5, "chance": 0.0, "significant": True,

@@ -122,8 +122,8 @@ def test_verdicts_are_of_one_machine(job: Job, tmp_path: Path) -> None:
         path.write_bytes(b"model")
     with opened(*links) as measurer:
         for _ in range(2):
-            verdict = measurer.head_to_head(job, "1", None)
-            assert verdict.times == ((1.0,), (2.0,))
+            comparison = measurer.head_to_head(job, "1", None)
+            assert comparison.times == ((1.0,), (2.0,))
         assert measurer.compare(job, *models).ratio == 0.5
     assert [call[0] for call in links[0].calls[1:]] == ["head_to_head", "head_to_head", "compare"]
     assert links[0].calls[-1][1]["files"] == {"x.tw": b"model", "y.tw": b"model"}

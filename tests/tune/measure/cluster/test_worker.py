@@ -52,14 +52,14 @@ def test_files_travel_once(member: Member, job: Job) -> None:
 
 
 def test_verdicts(member: Member, job: Job) -> None:
-    (verdict,) = member.head_to_head("other", pack(job), "copy slow", None)
-    assert verdict["number"] == 0
-    assert verdict["ratio"] > 1
+    (comparison,) = member.head_to_head("other", pack(job), "copy slow", None)
+    assert comparison["number"] == 0
+    assert comparison["ratio"] > 1
     models = [job.workload / f"{name}.tw" for name in ("good", "slow")]
     for _ in range(2):
-        (verdict,) = member.compare(pack(job, models), "good.tw", "slow.tw")
-        assert verdict["ratio"] < 1
-        assert not verdict["failure"]
+        (comparison,) = member.compare(pack(job, models), "good.tw", "slow.tw")
+        assert comparison["ratio"] < 1
+        assert not comparison["failure"]
 
 
 def test_a_machine_without_room(member: Member, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

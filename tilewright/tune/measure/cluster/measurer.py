@@ -24,7 +24,7 @@ from tilewright.tune.measure.cluster.work_queue import Work, share
 from tilewright.tune.measure.cluster.worker import Message
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import MeasureSettings, OnResult, Program
-from tilewright.tune.measure.significance import Verdict
+from tilewright.tune.measure.significance import Comparison
 from tilewright.tune.target_key import differences, versions
 
 
@@ -94,22 +94,22 @@ class ClusterMeasurer:
         self._share(job, len(programs), begin, told)
         return [results[number] for number in range(len(programs))]
 
-    def head_to_head(self, job: Job, first: str | None, second: str | None) -> Verdict:
+    def head_to_head(self, job: Job, first: str | None, second: str | None) -> Comparison:
         """Whether the first trace is faster than the second, both on one machine."""
-        return self._verdict(
+        return self._comparison(
             job, lambda link: ("head_to_head", *self._sending(link, job), first, second)
         )
 
-    def compare(self, job: Job, first: Path, second: Path) -> Verdict:
+    def compare(self, job: Job, first: Path, second: Path) -> Comparison:
         """The same of two models that are built already; of the job its arrays count."""
         parcel = pack(job, [first, second])
-        return self._verdict(job, lambda link: ("compare", parcel, first.name, second.name))
+        return self._comparison(job, lambda link: ("compare", parcel, first.name, second.name))
 
-    def _verdict(self, job: Job, call: Callable[[Link], tuple[Any, ...]]) -> Verdict:
-        found: list[Verdict] = []
+    def _comparison(self, job: Job, call: Callable[[Link], tuple[Any, ...]]) -> Comparison:
+        found: list[Comparison] = []
 
         def told(_: Link, __: int, message: Message) -> None:
-            found.append(Verdict(**{k: v for k, v in message.items() if k != "number"}))
+            found.append(Comparison(**{k: v for k, v in message.items() if k != "number"}))
 
         self._share(job, 1, lambda link, _: link.begin(*call(link)), told)
         return found[0]

@@ -55,20 +55,20 @@ class Member:
     def head_to_head(
         self, key: str, parcel: Parcel | None, first: str | None, second: str | None
     ) -> Iterator[Message]:
-        """The verdict on two traces."""
+        """The comparison of two traces."""
         try:
-            verdict = self._measurer.head_to_head(self._job(key, parcel), first, second)
-            yield {"number": 0, **asdict(verdict)}
+            comparison = self._measurer.head_to_head(self._job(key, parcel), first, second)
+            yield {"number": 0, **asdict(comparison)}
         except (Error, OSError) as error:
             yield _problem(error)
 
     def compare(self, parcel: Parcel, first: str, second: str) -> Iterator[Message]:
-        """The verdict on two models among the files of a parcel."""
+        """The comparison of two models among the files of a bundle."""
         folder = self._measurer.folder / "models"
         try:
             job = unpack(parcel, folder)
-            verdict = self._measurer.compare(job, folder / first, folder / second)
-            yield {"number": 0, **asdict(verdict)}
+            comparison = self._measurer.compare(job, folder / first, folder / second)
+            yield {"number": 0, **asdict(comparison)}
         except (Error, OSError) as error:
             yield _problem(error)
         finally:
