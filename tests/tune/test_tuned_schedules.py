@@ -58,7 +58,7 @@ def test_slower_under_any_conditions_is_not_good() -> None:
     assert _best(won, _compared("a", 1.2, conditions=large, failure=f"{SLOWER}: in b")) is None
 
 
-def test_rivals_are_told_apart() -> None:
+def test_baselines_are_told_apart() -> None:
     found = TunedSchedules([_compared("a", 0.5), _compared("b", 0.9, baseline="older")]).of("w")
     assert [(v.trace, v.baseline) for v in found] == [("a", "built in"), ("b", "older")]
 

@@ -28,10 +28,10 @@ def local_cluster() -> Iterator[RayCluster]:
 def worker_pids(measurer: ClusterMeasurer) -> list[int]:
     """The processes of a cluster's workers, as they say themselves."""
     found = []
-    for link in measurer._links:
-        link.begin("declare")
-        message = link.take()
+    for connection in measurer._connections:
+        connection.begin("describe")
+        message = connection.take()
         assert message is not None
         found.append(message["pid"])
-        assert link.take() is None
+        assert connection.take() is None
     return found

@@ -31,10 +31,10 @@ class ModelSchedules:
 
     def latency(self, measure: Callable[[], Latency]) -> Latency:
         """The recorded latency if these schedules were faster before; else what `measure` gives."""
-        workload, *identity = self._identity()
-        trace, baseline, conditions = identity
+        workload, trace, baseline, conditions = self._identity()
+        wanted = (trace, baseline, conditions)
         for record in reversed(self.writer.records.of(workload, self.writer.target)):
-            same = [record.trace, record.baseline, record.conditions] == identity
+            same = (record.trace, record.baseline, record.conditions) == wanted
             if same and record.times and record.baseline_times:
                 return Latency(typical(record.baseline_times), typical(record.times), FASTER)
         found = measure()

@@ -1,4 +1,4 @@
-"""A cluster without processes: workers that answer as they are told to, and go when they are told.
+"""A cluster without processes: workers that answer, and are lost, as a test asks for.
 
 A trace is its own answer: `0.5` takes so many seconds, any other word is a failure.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.target.host import host
-from tilewright.tune.measure.cluster.transport import Gone
+from tilewright.tune.measure.cluster.transport import WorkerLost
 from tilewright.tune.measure.cluster.worker import Message
 from tilewright.tune.target_key import target_text, versions
 
@@ -18,7 +18,7 @@ HERE = target_text(host())
 
 
 @dataclass(eq=False)
-class FakeLink:
+class FakeConnection:
     """`goes_after` so many messages of all calls; `silent` never says anything."""
 
     name: str
@@ -39,18 +39,18 @@ class FakeLink:
 
     def take(self) -> Message | None:
         if self.said >= self.goes_after:
-            raise Gone("its machine is gone")
+            raise WorkerLost("its machine is lost")
         self.said += 1
         return next(self.stream, None)
 
-    def close(self, kindly: bool) -> None:
-        self.closed.append(kindly)
+    def close(self, gracefully: bool) -> None:
+        self.closed.append(gracefully)
 
-    def _declare(self) -> Iterator[Message]:
+    def _describe(self) -> Iterator[Message]:
         yield {"target": self.target, "versions": self.versions, "pid": 1}
 
     def _measure(
-        self, key: str, parcel: Any, traces: Sequence[str], incumbent: float
+        self, key: str, bundle: Any, traces: Sequence[str], incumbent: float
     ) -> Iterator[Message]:
         for number, trace in enumerate(traces):
             if self.problem:
@@ -60,10 +60,10 @@ class FakeLink:
             times = [float(trace)] if is_time else []
             yield {"number": number, "times": times, "failure": "" if is_time else trace}
 
-    def _head_to_head(self, key: str, parcel: Any, *traces: str | None) -> Iterator[Message]:
+    def _head_to_head(self, key: str, bundle: Any, *traces: str | None) -> Iterator[Message]:
         yield self._comparison()
 
-    def _compare(self, parcel: Any, *names: str) -> Iterator[Message]:
+    def _compare(self, bundle: Any, *names: str) -> Iterator[Message]:
         yield self._comparison()
 
     def _comparison(self) -> Message:
@@ -75,13 +75,13 @@ class FakeLink:
 
 
 class FakeCluster:
-    def __init__(self, *links: FakeLink) -> None:
-        self.links = links
+    def __init__(self, *connections: FakeConnection) -> None:
+        self.connections = connections
 
-    def start(self, build: Any, settings: Any) -> Sequence[FakeLink]:
-        return self.links
+    def start(self, build: Any, settings: Any) -> Sequence[FakeConnection]:
+        return self.connections
 
-    def wait(self, links: Sequence[Any], seconds: float) -> Sequence[FakeLink]:
+    def wait(self, connections: Sequence[Any], seconds: float) -> Sequence[FakeConnection]:
         """One at a time, those that said least first."""
-        speaking = [link for link in links if not link.silent]
-        return sorted(speaking, key=lambda link: link.said)[:1]
+        speaking = [connection for connection in connections if not connection.silent]
+        return sorted(speaking, key=lambda connection: connection.said)[:1]

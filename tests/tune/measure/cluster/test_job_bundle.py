@@ -26,9 +26,9 @@ def test_a_job_arrives_as_it_was(tmp_path: Path) -> None:
     written(task, "task.graph")
     inputs, outputs = written(task, "input.0.npy", "input.1.npy"), written(tmp_path, "out.npy")
     job = Job(task, "target", inputs, outputs, 3, True, {"f32": float("inf")})
-    parcel = pack(job)
-    assert json.loads(json.dumps({**parcel, "files": None})) == {**parcel, "files": None}
-    arrived = unpack(parcel, elsewhere)
+    bundle = pack(job)
+    assert json.loads(json.dumps({**bundle, "files": None})) == {**bundle, "files": None}
+    arrived = unpack(bundle, elsewhere)
     there = (elsewhere / "input.0.npy", elsewhere / "input.1.npy")
     assert arrived == replace(
         job, workload=elsewhere, inputs=there, expected=(elsewhere / "out.npy",)

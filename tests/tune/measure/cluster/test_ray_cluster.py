@@ -51,12 +51,12 @@ def test_nothing_is_lost_with_a_worker(cluster: RayCluster, job: Job) -> None:
     lost: list[str] = []
 
     def kill_at(count: int, pid: int) -> Any:
-        def told(result: Result, trace: str) -> None:
+        def on_answer(result: Result, trace: str) -> None:
             seen.append(result)
             if len(seen) == count:
                 os.kill(pid, signal.SIGKILL)
 
-        return told
+        return on_answer
 
     with ClusterMeasurer(cluster, ARGV[1:], SETTINGS, lost.append) as measurer:
         first, second = worker_pids(measurer)
@@ -126,8 +126,8 @@ def test_one_worker_on_each_machine_with_all_its_cores() -> None:
         return {**about, "Alive": alive, "Resources": resources}
 
     ray = FakeRay(node("a", True, CPU=8.0), node("b", False, CPU=8.0), node("c", True, memory=1.0))
-    (link,) = RayCluster(ray, None).start(["-m", "builder"], SETTINGS)
-    assert link.name == "a"
+    (connection,) = RayCluster(ray, None).start(["-m", "builder"], SETTINGS)
+    assert connection.name == "a"
     assert ray.made[0]["num_cpus"] == 8
     assert ray.made[0]["scheduling_strategy"].node_id == "a" * 56
     assert not ray.made[0]["scheduling_strategy"].soft

@@ -1,6 +1,6 @@
-"""A job as it travels to another machine: the bytes of its files and what to do with them.
+"""A job as it is sent to another machine: the bytes of its files, and its other fields.
 
-Nothing but texts, bytes, numbers, lists and dictionaries of these.
+Only strings, bytes, numbers, lists and dictionaries of these.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 from tilewright.tune.measure.job import Job
 
-Parcel = Mapping[str, Any]
+JobBundle = Mapping[str, Any]
 
 
-def pack(job: Job, models: Iterable[Path] | None = None) -> Parcel:
+def pack(job: Job, models: Iterable[Path] | None = None) -> JobBundle:
     """A job with the files of its workload, or with compiled models instead of these."""
     others = sorted(filter(Path.is_file, job.workload.iterdir())) if models is None else models
     paths = list(dict.fromkeys([*others, *job.inputs, *job.expected]))
@@ -31,13 +31,13 @@ def pack(job: Job, models: Iterable[Path] | None = None) -> Parcel:
     }
 
 
-def unpack(parcel: Parcel, folder: Path) -> Job:
+def unpack(bundle: JobBundle, folder: Path) -> Job:
     """Write the files into a new folder; the job that they are."""
     folder.mkdir(parents=True)
-    for name, content in parcel["files"].items():
+    for name, content in bundle["files"].items():
         (folder / name).write_bytes(content)
     inputs, expected = (
-        tuple(folder / name for name in parcel[word]) for word in ("inputs", "expected")
+        tuple(folder / name for name in bundle[word]) for word in ("inputs", "expected")
     )
-    about = (parcel["threads"], parcel["cold"], parcel["tolerance"])
-    return Job(folder, parcel["target"], inputs, expected, *about)
+    about = (bundle["threads"], bundle["cold"], bundle["tolerance"])
+    return Job(folder, bundle["target"], inputs, expected, *about)

@@ -1,10 +1,10 @@
-"""Candidates measured by the workers of a cluster: the same as `Measurer`, on many machines.
+"""Candidates measured by the workers of a cluster: the interface of `Measurer`, on many machines.
 
     with connect("10.0.0.1:6379") as cluster, ClusterMeasurer(cluster, build, settings) as measurer:
         results = measurer.measure(job, [(candidate, trace), ...])
 
-A worker gets candidates of jobs for its own target only. One that goes leaves what it had not
-answered to the others; what it had answered counts. When none is left the search cannot go on.
+A worker gets candidates of jobs for its own target only. What a lost worker has not answered is
+measured by others; what it has answered counts. When none is left the search cannot go on.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 from tilewright.core.errors import TuneError
 from tilewright.core.worker.process import START_SECONDS
 from tilewright.tune.candidate import Result
-from tilewright.tune.measure.cluster.job_bundle import Parcel, pack
-from tilewright.tune.measure.cluster.transport import Cluster, Link
-from tilewright.tune.measure.cluster.work_queue import Work, share
+from tilewright.tune.measure.cluster.job_bundle import JobBundle, pack
+from tilewright.tune.measure.cluster.transport import Cluster, Connection
+from tilewright.tune.measure.cluster.work_queue import WorkQueue, distribute
 from tilewright.tune.measure.cluster.worker import Message
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import MeasureSettings, OnResult, Program
@@ -29,7 +29,7 @@ from tilewright.tune.target_key import differences, versions
 
 
 class ClusterMeasurer:
-    """The workers of a tuning session; `lost` is told of each that is of no use, and why."""
+    """The workers of a tuning session; `lost` is called for each that is of no use, with why."""
 
     def __init__(
         self,
@@ -42,11 +42,11 @@ class ClusterMeasurer:
         self._cluster = cluster
         self._lost = lost
         self._why: list[str] = []
-        self._targets: dict[Link, str] = {}
-        self._sent: set[tuple[Link, str]] = set()
-        self._links = list(cluster.start(build, self.settings))
+        self._targets: dict[Connection, str] = {}
+        self._sent: set[tuple[Connection, str]] = set()
+        self._connections = list(cluster.start(build, self.settings))
         try:
-            self._declare()
+            self._describe()
         except BaseException:
             self.close()
             raise
@@ -60,13 +60,13 @@ class ClusterMeasurer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close(kindly=kind is None)
+        self.close(gracefully=kind is None)
 
-    def close(self, kindly: bool = False) -> None:
-        """End the workers; those that are not asked to leave files that the next ones remove."""
-        for link in self._links:
-            link.close(kindly)
-        self._links, self._targets = [], {}
+    def close(self, gracefully: bool = False) -> None:
+        """End the workers; unless `gracefully`, they leave files that the next ones remove."""
+        for connection in self._connections:
+            connection.close(gracefully)
+        self._connections, self._targets = [], {}
 
     def measure(
         self,
@@ -79,11 +79,11 @@ class ClusterMeasurer:
         results: dict[int, Result] = {}
         best = incumbent
 
-        def begin(link: Link, numbers: Sequence[int]) -> None:
+        def begin(connection: Connection, numbers: Sequence[int]) -> None:
             traces = [programs[number][1] for number in numbers]
-            link.begin("measure", *self._sending(link, job), traces, best)
+            connection.begin("measure", *self._job_arguments(connection, job), traces, best)
 
-        def told(_: Link, number: int, message: Message) -> None:
+        def on_answer(_: Connection, number: int, message: Message) -> None:
             nonlocal best
             candidate, trace = programs[number]
             result = Result(candidate, tuple(message["times"]), message["failure"])
@@ -91,92 +91,94 @@ class ClusterMeasurer:
             results[number] = result
             on_result(result, trace)
 
-        self._share(job, len(programs), begin, told)
+        self._distribute(job, len(programs), begin, on_answer)
         return [results[number] for number in range(len(programs))]
 
     def head_to_head(self, job: Job, first: str | None, second: str | None) -> Comparison:
         """Whether the first trace is faster than the second, both on one machine."""
-        return self._comparison(
-            job, lambda link: ("head_to_head", *self._sending(link, job), first, second)
-        )
+
+        def call(worker: Connection) -> tuple[Any, ...]:
+            return ("head_to_head", *self._job_arguments(worker, job), first, second)
+
+        return self._comparison(job, call)
 
     def compare(self, job: Job, first: Path, second: Path) -> Comparison:
         """The same of two models that are built already; of the job its arrays count."""
-        parcel = pack(job, [first, second])
-        return self._comparison(job, lambda link: ("compare", parcel, first.name, second.name))
+        bundle = pack(job, [first, second])
+        return self._comparison(job, lambda _: ("compare", bundle, first.name, second.name))
 
-    def _comparison(self, job: Job, call: Callable[[Link], tuple[Any, ...]]) -> Comparison:
+    def _comparison(self, job: Job, call: Callable[[Connection], tuple[Any, ...]]) -> Comparison:
         found: list[Comparison] = []
 
-        def told(_: Link, __: int, message: Message) -> None:
+        def on_answer(_: Connection, __: int, message: Message) -> None:
             found.append(Comparison(**{k: v for k, v in message.items() if k != "number"}))
 
-        self._share(job, 1, lambda link, _: link.begin(*call(link)), told)
+        self._distribute(job, 1, lambda worker, _: worker.begin(*call(worker)), on_answer)
         return found[0]
 
-    def _share(
+    def _distribute(
         self,
         job: Job,
         count: int,
-        begin: Callable[[Link, Sequence[int]], None],
-        told: Callable[[Link, int, Message], None],
+        begin: Callable[[Connection, Sequence[int]], None],
+        on_answer: Callable[[Connection, int, Message], None],
     ) -> None:
-        work = Work(count, self.settings.builders, begin, told, self._dismiss)
+        queue = WorkQueue(count, self.settings.builders, begin, on_answer, self._drop)
         try:
-            share(self._cluster, lambda: self._able(job), work, _patience(self.settings))
+            distribute(self._cluster, lambda: self._eligible(job), queue, _timeout(self.settings))
         except BaseException:
             self.close()  # what they are doing is of no use any more
             raise
-        if work.waiting:
-            raise self._nobody(job)
+        if queue.waiting:
+            raise self._no_worker(job)
 
-    def _able(self, job: Job) -> list[Link]:
+    def _eligible(self, job: Job) -> list[Connection]:
         """Workers on machines that the job is for, always in the same order."""
-        return [link for link, target in self._targets.items() if target == job.target]
+        return [connection for connection, target in self._targets.items() if target == job.target]
 
-    def _sending(self, link: Link, job: Job) -> tuple[str, Parcel | None]:
+    def _job_arguments(self, connection: Connection, job: Job) -> tuple[str, JobBundle | None]:
         """The name of a job, and its files where the worker does not have them."""
         key = repr((str(job.workload), job.target, job.threads, job.cold))
-        known = (link, key) in self._sent
-        self._sent.add((link, key))
+        known = (connection, key) in self._sent
+        self._sent.add((connection, key))
         return key, None if known else pack(job)
 
-    def _declare(self) -> None:
-        """Ask each worker what it is; those that do not say it in time stay out."""
-        declared: dict[Link, Message] = {}
-        unasked = list(self._links)
+    def _describe(self) -> None:
+        """Ask each worker for its target and versions; those that do not answer are dropped."""
+        described: dict[Connection, Message] = {}
+        unasked = list(self._connections)
 
-        def begin(link: Link, _: Sequence[int]) -> None:
-            unasked.remove(link)
-            link.begin("declare")
+        def begin(connection: Connection, _: Sequence[int]) -> None:
+            unasked.remove(connection)
+            connection.begin("describe")
 
-        def told(link: Link, _: int, message: Message) -> None:
-            declared[link] = message
+        def on_answer(connection: Connection, _: int, message: Message) -> None:
+            described[connection] = message
 
-        # Nobody is asked twice: what one does not say of itself no other can.
-        work = Work(len(unasked), 1, begin, told, self._dismiss)
-        share(self._cluster, lambda: list(unasked), work, START_SECONDS)
-        for link in list(self._links):
-            self._welcome(link, declared[link])
+        # None is asked twice: no other worker can answer for a lost one.
+        queue = WorkQueue(len(unasked), 1, begin, on_answer, self._drop)
+        distribute(self._cluster, lambda: list(unasked), queue, START_SECONDS)
+        for connection in list(self._connections):
+            self._accept(connection, described[connection])
 
-    def _welcome(self, link: Link, declared: Message) -> None:
+    def _accept(self, connection: Connection, described: Message) -> None:
         ours = dict(versions())
-        if declared["versions"] == ours:
-            self._targets[link] = declared["target"]
+        if described["versions"] == ours:
+            self._targets[connection] = described["target"]
         else:
-            self._dismiss(link, f"it has {declared['versions']}, the tuner {ours}")
+            self._drop(connection, f"it has {described['versions']}, the tuner {ours}")
 
-    def _dismiss(self, link: Link, why: str) -> None:
-        self._why.append(f"{link.name}: {why}")
+    def _drop(self, connection: Connection, why: str) -> None:
+        self._why.append(f"{connection.name}: {why}")
         self._lost(self._why[-1])
-        self._targets.pop(link, None)
-        self._links.remove(link)
-        link.close(kindly=False)
+        self._targets.pop(connection, None)
+        self._connections.remove(connection)
+        connection.close(gracefully=False)
 
-    def _nobody(self, job: Job) -> TuneError:
+    def _no_worker(self, job: Job) -> TuneError:
         others = [
-            f"{link.name}: another machine, it differs in {', '.join(differences(t, job.target))}"
-            for link, t in self._targets.items()
+            f"{worker.name}: another machine, it differs in {', '.join(differences(t, job.target))}"
+            for worker, t in self._targets.items()
         ]
         reasons = "; ".join([*self._why, *others]) or "it has none"
         return TuneError(
@@ -186,8 +188,8 @@ class ClusterMeasurer:
         )
 
 
-def _patience(settings: MeasureSettings) -> float:
-    """Seconds between two messages that cannot be work: all that may take time did, twice."""
+def _timeout(settings: MeasureSettings) -> float:
+    """The longest time between two messages of a live worker, with a margin of two."""
     building = START_SECONDS + 2 * settings.build_seconds
     timing = max(settings.effort.seconds, settings.rounds_seconds)
     return 2 * (building + START_SECONDS + settings.run_seconds + timing)

@@ -18,8 +18,8 @@ from importlib import import_module
 from typing import Any
 
 from tilewright.core.errors import ConfigError
-from tilewright.tune.measure.cluster.transport import Gone, Link
-from tilewright.tune.measure.cluster.worker import Member, Message
+from tilewright.tune.measure.cluster.transport import Connection, WorkerLost
+from tilewright.tune.measure.cluster.worker import Message, Worker
 from tilewright.tune.measure.measurer import MeasureSettings
 
 _LOCAL = re.compile(r"local:([1-9]\d{0,2})")
@@ -30,7 +30,7 @@ _HERE = {
     "object_store_memory": 256 << 20,
 }
 _QUIET = {"log_to_driver": False, "logging_level": "ERROR"}
-_KNOCK_SECONDS = 10.0
+_CONNECT_SECONDS = 10.0
 # Seconds for a worker with nothing to do to tidy up.
 _CLOSE_SECONDS = 5.0
 
@@ -49,7 +49,7 @@ def connect(where: str) -> Iterator[RayCluster]:
     workers, ray = int(local[1]) if local else None, _package()
     try:
         if workers is None:
-            _knock(where)
+            _check_reachable(where)
             ray.init(address=where, **_QUIET)
         else:
             ray.init(num_cpus=workers, **_HERE, **_QUIET)
@@ -66,11 +66,11 @@ def connect(where: str) -> Iterator[RayCluster]:
         ray.shutdown()
 
 
-def _knock(address: str) -> None:
-    """See that somebody listens there: Ray itself would try for minutes."""
+def _check_reachable(address: str) -> None:
+    """Check that something listens at an address: Ray itself would try for minutes."""
     name, _, port = address.rpartition(":")
     if port.isdigit():
-        socket.create_connection((name.strip("[]"), int(port)), _KNOCK_SECONDS).close()
+        socket.create_connection((name.strip("[]"), int(port)), _CONNECT_SECONDS).close()
 
 
 class RayCluster:
@@ -80,33 +80,34 @@ class RayCluster:
         self._ray = ray
         self._workers = workers
 
-    def start(self, build: Sequence[str], settings: MeasureSettings) -> Sequence[Link]:
+    def start(self, build: Sequence[str], settings: MeasureSettings) -> Sequence[Connection]:
         """Start workers; one has all cores of its machine, as far as Ray hands them out."""
-        actor = self._ray.remote(Member)
+        actor = self._ray.remote(Worker)
         arguments = (list(build), asdict(settings))
         if self._workers is not None:
+            one_core = actor.options(num_cpus=1)
             return [
-                RayLink(self._ray, f"worker {n}", actor.options(num_cpus=1).remote(*arguments))
+                RayConnection(self._ray, f"worker {n}", one_core.remote(*arguments))
                 for n in range(self._workers)
             ]
         pinned = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
-        links: list[Link] = []
+        connections: list[Connection] = []
         for node in self._ray.nodes():
             cores = node["Resources"].get("CPU", 0)
             if node["Alive"] and cores:
                 where = pinned(node_id=node["NodeID"], soft=False)
                 made = actor.options(num_cpus=cores, scheduling_strategy=where).remote(*arguments)
-                links.append(RayLink(self._ray, node["NodeManagerAddress"], made))
-        return links
+                connections.append(RayConnection(self._ray, node["NodeManagerAddress"], made))
+        return connections
 
-    def wait(self, links: Sequence[Link], seconds: float) -> Sequence[Link]:
-        """Those that have a message, or have ended or gone."""
-        streams = {link.stream: link for link in links if isinstance(link, RayLink)}
+    def wait(self, connections: Sequence[Connection], seconds: float) -> Sequence[Connection]:
+        """Those that have a message, or whose call or worker has ended."""
+        streams = {one.stream: one for one in connections if isinstance(one, RayConnection)}
         ready, _ = self._ray.wait(list(streams), num_returns=1, timeout=seconds)
         return [streams[stream] for stream in ready]
 
 
-class RayLink:
+class RayConnection:
     """An actor; `stream` has the messages of its present call."""
 
     def __init__(self, ray: Any, name: str, actor: Any) -> None:
@@ -116,7 +117,7 @@ class RayLink:
         self._actor = actor
 
     def begin(self, method: str, *arguments: object) -> None:
-        """Call a method of the actor's `Member`."""
+        """Call a method of the actor's `Worker`."""
         call = getattr(self._actor, method).options(num_returns="streaming")
         self.stream = call.remote(*arguments)
 
@@ -130,12 +131,12 @@ class RayLink:
         except errors.RayTaskError:
             raise
         except errors.RayError as error:
-            raise Gone(_reason(str(error))) from error
+            raise WorkerLost(_reason(str(error))) from error
         return message
 
-    def close(self, kindly: bool) -> None:
+    def close(self, gracefully: bool) -> None:
         """End the actor; its processes go with it."""
-        if kindly:
+        if gracefully:
             self.begin("close")
             self._ray.wait([self.stream], timeout=_CLOSE_SECONDS)
         with suppress(ValueError):  # Ray has forgotten it
@@ -146,7 +147,7 @@ def _reason(text: str) -> str:
     """Why an actor is dead, of all that Ray has to say about it."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if line.startswith("The actor is dead because")]
-    return (named or lines or ["it is gone"])[-1].partition(" Worker exit type")[0]
+    return (named or lines or ["it is lost"])[-1].partition(" Worker exit type")[0]
 
 
 def _package() -> Any:

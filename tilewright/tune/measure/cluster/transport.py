@@ -1,7 +1,7 @@
-"""What sharing candidates needs of a cluster, however it is made: workers that can be called.
+"""The interface of a cluster, whatever it is made with: workers that can be called remotely.
 
-A call is to a method of `Member` and answered by a stream of messages. A worker has one call at a
-time, and none after it has gone.
+A call is to a method of `Worker` and answered by a stream of messages. A worker has one call at a
+time, and none after it was lost.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from tilewright.tune.measure.cluster.worker import Message
 from tilewright.tune.measure.measurer import MeasureSettings
 
 
-class Gone(Exception):
-    """A worker ended, or its machine did, or nothing can be heard of them; says why."""
+class WorkerLost(Exception):
+    """A worker or its machine ended, or cannot be reached any more; says why."""
 
 
-class Link(Protocol):
+class Connection(Protocol):
     """The tuner's end of a connection to a worker."""
 
     name: str
@@ -26,17 +26,17 @@ class Link(Protocol):
         """Call a method."""
 
     def take(self) -> Message | None:
-        """The next message, for which `Cluster.wait` has waited; None where there are no more."""
+        """The next message, once `Cluster.wait` has returned; None after the last one."""
 
-    def close(self, kindly: bool) -> None:
-        """End the worker; one that is not doing anything can be asked to."""
+    def close(self, gracefully: bool) -> None:
+        """End the worker; one that is idle can be asked to end `gracefully`."""
 
 
 class Cluster(Protocol):
     """Machines on which workers can be started."""
 
-    def start(self, build: Sequence[str], settings: MeasureSettings) -> Sequence[Link]:
+    def start(self, build: Sequence[str], settings: MeasureSettings) -> Sequence[Connection]:
         """Start a worker on each machine."""
 
-    def wait(self, links: Sequence[Link], seconds: float) -> Sequence[Link]:
+    def wait(self, connections: Sequence[Connection], seconds: float) -> Sequence[Connection]:
         """Those that have a message, as soon as there is one; none if there is not in time."""

@@ -1,7 +1,7 @@
-"""Work shared among workers that come to an end: everything is answered once, as long as one lives.
+"""A work queue for workers that may be lost: every item is answered once, while a worker is left.
 
-A worker gets a few pieces at a time and the next when it has answered them. What a worker that goes
-has not answered is given to others.
+A worker gets a batch of items at a time, and the next one after it has answered all of them. What a
+lost worker has not answered goes back to the queue.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.tune.measure.cluster.transport import Cluster, Gone, Link
+from tilewright.tune.measure.cluster.transport import Cluster, Connection, WorkerLost
 from tilewright.tune.measure.cluster.worker import Message
 
 
 @dataclass
-class Work:
-    """Pieces by number, of which a worker gets `portion` at most; what is left is `waiting`.
+class WorkQueue:
+    """Items by number, of which a worker gets `batch` at most; `waiting` are not assigned.
 
-    `begin` calls a worker about some of them, `told` has each answer, `lose` ends a worker.
+    `begin` sends items to a worker, `on_answer` gets each answer, `on_lost` a worker that ended.
     """
 
     count: int
-    portion: int
-    begin: Callable[[Link, Sequence[int]], None]
-    told: Callable[[Link, int, Message], None]
-    lose: Callable[[Link, str], None]
+    batch: int
+    begin: Callable[[Connection, Sequence[int]], None]
+    on_answer: Callable[[Connection, int, Message], None]
+    on_lost: Callable[[Connection, str], None]
     waiting: deque[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -36,62 +36,66 @@ class Work:
 
 @dataclass
 class _Call:
-    """The pieces that a worker was called about, those not answered yet, when it last spoke."""
+    """The items of a worker, those not answered yet, and when its last message came."""
 
     numbers: list[int]
     left: set[int]
-    heard: float
+    last_message: float
 
 
-def share(
-    cluster: Cluster, able: Callable[[], Sequence[Link]], work: Work, patience: float
+def distribute(
+    cluster: Cluster, eligible: Callable[[], Sequence[Connection]], queue: WorkQueue, timeout: float
 ) -> None:
-    """Have the work done by those who are able to; ends early where there is nobody left."""
-    busy: dict[Link, _Call] = {}
-    _hand_out(able(), work, busy)
+    """Process the queue with the eligible workers; return early when none is left."""
+    busy: dict[Connection, _Call] = {}
+    _assign(eligible(), queue, busy)
     while busy:
-        silent = min(call.heard for call in busy.values()) + patience
-        for link in cluster.wait(list(busy), max(0.0, silent - time.monotonic())):
-            _hear(link, work, busy)
-        for link in _silent(busy, patience):
-            _give_up(link, f"it said nothing for {patience:.0f} s", work, busy)
-        _hand_out(able(), work, busy)
+        deadline = min(call.last_message for call in busy.values()) + timeout
+        for connection in cluster.wait(list(busy), max(0.0, deadline - time.monotonic())):
+            _receive(connection, queue, busy)
+        for connection in _timed_out(busy, timeout):
+            _requeue(connection, f"it said nothing for {timeout:.0f} s", queue, busy)
+        _assign(eligible(), queue, busy)
 
 
-def _hand_out(able: Sequence[Link], work: Work, busy: dict[Link, _Call]) -> None:
-    for link in able:
-        if link in busy or not work.waiting:
+def _assign(
+    eligible: Sequence[Connection], queue: WorkQueue, busy: dict[Connection, _Call]
+) -> None:
+    for connection in eligible:
+        if connection in busy or not queue.waiting:
             continue
-        size = min(work.portion, math.ceil(len(work.waiting) / len(able)))
-        numbers = [work.waiting.popleft() for _ in range(size)]
-        busy[link] = _Call(numbers, set(numbers), time.monotonic())
-        work.begin(link, numbers)
+        size = min(queue.batch, math.ceil(len(queue.waiting) / len(eligible)))
+        numbers = [queue.waiting.popleft() for _ in range(size)]
+        busy[connection] = _Call(numbers, set(numbers), time.monotonic())
+        queue.begin(connection, numbers)
 
 
-def _hear(link: Link, work: Work, busy: dict[Link, _Call]) -> None:
-    call = busy[link]
+def _receive(connection: Connection, queue: WorkQueue, busy: dict[Connection, _Call]) -> None:
+    call = busy[connection]
     try:
-        message = link.take()
-    except Gone as gone:
-        _give_up(link, str(gone), work, busy)
+        message = connection.take()
+    except WorkerLost as lost:
+        _requeue(connection, str(lost), queue, busy)
         return
     if message is None:
         assert not call.left, "a worker has not answered everything"
-        del busy[link]
+        del busy[connection]
     elif "problem" in message:
-        _give_up(link, message["problem"], work, busy)
+        _requeue(connection, message["problem"], queue, busy)
     else:
         number = call.numbers[message.get("number", 0)]
         call.left.remove(number)
-        call.heard = time.monotonic()
-        work.told(link, number, message)
+        call.last_message = time.monotonic()
+        queue.on_answer(connection, number, message)
 
 
-def _silent(busy: dict[Link, _Call], patience: float) -> list[Link]:
+def _timed_out(busy: dict[Connection, _Call], timeout: float) -> list[Connection]:
     now = time.monotonic()
-    return [link for link, call in busy.items() if now - call.heard >= patience]
+    return [connection for connection, call in busy.items() if now - call.last_message >= timeout]
 
 
-def _give_up(link: Link, why: str, work: Work, busy: dict[Link, _Call]) -> None:
-    work.waiting.extendleft(sorted(busy.pop(link).left, reverse=True))
-    work.lose(link, why)
+def _requeue(
+    connection: Connection, why: str, queue: WorkQueue, busy: dict[Connection, _Call]
+) -> None:
+    queue.waiting.extendleft(sorted(busy.pop(connection).left, reverse=True))
+    queue.on_lost(connection, why)
