@@ -26,7 +26,7 @@ from engines import ENGINES, QUICK
 from kernels import CACHE, KERNELS, prepare
 
 import tilewright as tw
-from tilewright.bench.engines import Job
+from tilewright.bench.engines import EngineJob
 from tilewright.bench.worker import timed_runs
 
 NAME = "mlp_1x64x64"
@@ -78,7 +78,7 @@ def from_python(folder: Path) -> Iterator[dict[str, Any]]:
     for name in QUICK:
         if not ENGINES[name].installed:
             continue
-        call = ENGINES[name].load(Job(folder / "model.onnx", inputs, 1)).call
+        call = ENGINES[name].load(EngineJob(folder / "model.onnx", inputs, 1)).call
         timed_runs(call, SECONDS / 4)
         yield row(f"{name} from Python", [ms * 1e3 for ms in timed_runs(call, SECONDS)])
     with tw.compile(str(folder / "model.onnx"), threads=1) as model:

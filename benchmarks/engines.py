@@ -18,10 +18,10 @@ from isa import NOT_LIMITED, limited_target
 
 from tilewright.bench import worker
 from tilewright.bench.engines import ENGINES as READING_ONNX
-from tilewright.bench.engines import Engine, Job, Session, tilewright
+from tilewright.bench.engines import Engine, EngineJob, EngineSession, tilewright
 
 
-def torch_session(job: Job, freezing: bool | None = None) -> Session:
+def torch_session(job: EngineJob, freezing: bool | None = None) -> EngineSession:
     """The model's torch module, through `torch.compile` unless `freezing` is None."""
     import torch
     import torch._inductor.config as config
@@ -40,10 +40,10 @@ def torch_session(job: Job, freezing: bool | None = None) -> Session:
     def fetch(result: Any) -> list[np.ndarray]:
         return [t.numpy() for t in (result if isinstance(result, tuple) else (result,))]
 
-    return Session(call, fetch)
+    return EngineSession(call, fetch)
 
 
-def torch_module(job: Job) -> tuple[Any, dict[str, Any]]:
+def torch_module(job: EngineJob) -> tuple[Any, dict[str, Any]]:
     """The torch module that a model was exported from, and its keyword arguments."""
     if job.model.parent.parent.name == "kernels":
         import torch
@@ -60,7 +60,7 @@ def torch_module(job: Job) -> tuple[Any, dict[str, Any]]:
     return build(), arguments(job.inputs)
 
 
-def jax_session(job: Job) -> Session:
+def jax_session(job: EngineJob) -> EngineSession:
     """XLA on the CPU, with weights as constants."""
     # XLA has no switch for its threads: it takes one a processor it may run on.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: job.threads])
@@ -69,10 +69,10 @@ def jax_session(job: Job) -> Session:
 
     function = jax.jit(jax_model(job.model, settings=settings_of(job.inputs)))
     arrays = jax.device_put(dict(job.inputs))
-    return Session(lambda: jax.block_until_ready(function(arrays)), list)
+    return EngineSession(lambda: jax.block_until_ready(function(arrays)), list)
 
 
-def metaschedule(job: Job) -> Session:
+def metaschedule(job: EngineJob) -> EngineSession:
     """What TVM's MetaSchedule left beside the model, see `metaschedule.py`."""
     import tvm
     from tvm import relax
@@ -80,7 +80,7 @@ def metaschedule(job: Job) -> Session:
     library = tvm.runtime.load_module(str(job.model.parent / "metaschedule.so"))
     function = relax.VirtualMachine(library, tvm.cpu())["main"]
     arrays = [tvm.runtime.tensor(value) for value in job.inputs.values()]
-    return Session(lambda: function(*arrays), lambda result: [result.numpy()])
+    return EngineSession(lambda: function(*arrays), lambda result: [result.numpy()])
 
 
 ENGINES: dict[str, Engine] = {

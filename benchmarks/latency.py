@@ -56,7 +56,7 @@ def entry(
         python=python,
         worker=WORKER,
         keeps=ENGINES[engine].keeps,
-        roofs=machine_roofline(threads).data(),
+        roofline=machine_roofline(threads).data(),
     )
 
 
@@ -142,9 +142,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--isa", choices=LIMITS, help="hold engines to older instructions")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, help="default: 7, with --quick 5")
-    parser.add_argument("--seconds", type=float, default=0.3, help="one engine's turn")
-    parser.add_argument("--timeout", type=float, default=600, help="for loading and for a turn")
-    parser.add_argument("--patience", type=float, default=10, help="a model's seconds to wait")
+    parser.add_argument("--seconds", type=float, default=0.3, help="of one engine in a round")
+    parser.add_argument("--timeout", type=float, default=600, help="for loading and for a round")
+    parser.add_argument(
+        "--idle-timeout",
+        type=float,
+        default=10,
+        help="a model's seconds to wait for an idle machine",
+    )
     parser.add_argument("--cache", type=Path, default=HERE / "results" / "cache")
     parser.add_argument("--json", type=Path, help="also write the figures there")
     parser.add_argument("--resume", action="store_true", help="keep what is in that file")
@@ -153,7 +158,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def settings_of(arguments: argparse.Namespace) -> HarnessSettings:
     """How long to measure, as the command line says."""
     rounds = arguments.rounds or (5 if arguments.quick else 7)
-    return HarnessSettings(rounds, arguments.seconds, arguments.patience, arguments.timeout)
+    return HarnessSettings(rounds, arguments.seconds, arguments.idle_timeout, arguments.timeout)
 
 
 def pythons_of(arguments: argparse.Namespace) -> dict[str, str]:

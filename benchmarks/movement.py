@@ -221,7 +221,7 @@ def main() -> None:
     parser.add_argument("--engines", default=",".join(ENGINES))
     arguments = parser.parse_args()
     engines = arguments.engines.split(",")
-    roofs = machine_roofline(1)
+    roofline = machine_roofline(1)
     heads = " ".join(f"{name:>12} us    GB/s" for name in engines)
     print(f"{'':34}{'KiB':>7} {'roof':>6} {heads}")
     for move in _moves():
@@ -229,7 +229,7 @@ def main() -> None:
             continue
         moved, times = measure(move, engines)
         cells = " ".join(f"{us:>15.1f} {moved / us / 1e3:>7.1f}" for us in times.values())
-        roof = roofs.level(moved).bytes_per_second / 1e9
+        roof = roofline.level(moved).bytes_per_second / 1e9
         print(f"{move.name:34}{moved // 1024:>7} {roof:>6.1f} {cells}", flush=True)
 
 

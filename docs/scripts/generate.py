@@ -29,7 +29,7 @@ TITLES = {
     "strategies": "Search strategies",
     "cost-models": "Cost models",
     "task-schedulers": "Task schedulers",
-    "spaces": "Measured spaces",
+    "recorded-spaces": "Recorded spaces",
     "schedule-spaces": "Spaces of schedules",
 }
 INTRODUCTIONS = {
@@ -48,8 +48,8 @@ INTRODUCTIONS = {
     "cost-models": "Names for `tilewright lab --cost-models`.",
     "task-schedulers": "Which of several tasks gets the next trials.",
     "schedule-spaces": "Names for `tilewright tune --space`.",
-    "spaces": "Spaces whose every configuration was measured, for `tilewright lab --space`. Where "
-    "they come from and under which licence is in `tilewright/tune/space/data`.",
+    "recorded-spaces": "Spaces whose every configuration was measured, for `tilewright lab "
+    "--space`. Where they come from and under which licence is in `tilewright/tune/space/data`.",
 }
 METHODS_INTRODUCTION = (
     "Published systems, papers and classic techniques of deep-learning compilers: the idea, how "

@@ -22,9 +22,9 @@ def test_questions_and_answers() -> None:
     worker = _worker(ECHO)
     try:
         assert worker.load(10) == {"variable": "yes"}
-        turn = worker.turn(2.5, 10)
-        assert turn["ms"] == [2.5]
-        assert turn["others"] >= 0
+        sample = worker.sample(2.5, 10)
+        assert sample["ms"] == [2.5]
+        assert sample["others"] >= 0
         assert worker.ask("3", 10) == {"ms": [3.0]}
     finally:
         worker.close()

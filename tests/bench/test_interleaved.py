@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.bench.interleaved import Entry, HarnessSettings, Result, measure
+from tilewright.bench.interleaved import EngineResult, Entry, HarnessSettings, measure
 
-QUICK = HarnessSettings(rounds=2, seconds=0.01, patience=0)
+QUICK = HarnessSettings(rounds=2, seconds=0.01, idle_timeout=0)
 
 
 def _entry(job: dict[str, Any], **changes: Any) -> Entry:
@@ -38,13 +38,13 @@ def test_one_fails_and_the_other_goes_on(job: dict[str, Any], tmp_path: Path) ->
     assert "min_ms" in good
 
 
-def test_disturbed_turns_count_only_where_there_are_not_two_quiet_ones() -> None:
-    quiet = {"ms": [2.0], "others": 0.0, "cpu_ms": 2.0, "run_mb": 1.0}
-    loud = {"ms": [1.0], "others": 0.9, "cpu_ms": 1.0, "run_mb": 1.0}
-    assert Result("a", turns=[quiet, loud]).summary()["min_ms"] == 1
-    assert Result("a", turns=[quiet, loud, quiet]).summary()["min_ms"] == 2
+def test_disturbed_samples_count_only_where_there_are_not_two_others() -> None:
+    idle = {"ms": [2.0], "others": 0.0, "cpu_ms": 2.0, "run_mb": 1.0}
+    busy = {"ms": [1.0], "others": 0.9, "cpu_ms": 1.0, "run_mb": 1.0}
+    assert EngineResult("a", samples=[idle, busy]).summary()["min_ms"] == 1
+    assert EngineResult("a", samples=[idle, busy, idle]).summary()["min_ms"] == 2
 
 
 def test_what_is_slow_runs_once(job: dict[str, Any]) -> None:
     (result,) = measure([_entry(job, keeps=False)], HarnessSettings(4, 0.0, 0, slow=0.0))
-    assert len(result.turns) == 1
+    assert len(result.samples) == 1

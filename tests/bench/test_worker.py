@@ -19,7 +19,7 @@ def _answers(job: dict[str, Any], *asked: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answers.getvalue().splitlines()]
 
 
-def test_it_answers_turn_by_turn(job: dict[str, Any]) -> None:
+def test_it_answers_one_request_after_another(job: dict[str, Any]) -> None:
     loaded, first, second, kernels = _answers(job, "0.0", "0.001", "kernels")
     assert loaded["error"] < 1e-5
     assert loaded["load_s"] > 0

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.runtime.profile import Measured, Profile, make_profile, step_work
-from tilewright.runtime.roofline.roofline import Level, Roofline, Work
+from tilewright.runtime.roofline.roofline import KernelWork, Level, Roofline
 
 MANIFEST = {
     "kernels": [
@@ -20,22 +20,22 @@ MANIFEST = {
     ],
     "schedules": {"conv_relu": {"rule": "tile", "why": "", "decisions": ["vectors of 4"]}},
 }
-ROOFS = Roofline(
+ROOFLINE = Roofline(
     1, {"f32": 1e12}, (Level("L1", 1e6, 1e10), Level("memory", float("inf"), 1e9)), 10.0
 )
 TIMES = [[4010, 8010, 510, 4010], [5010, 10010, 1010, 4010]]
 
 
-def _profile(roofs: Roofline | None = ROOFS) -> Profile:
+def _profile(roofline: Roofline | None = ROOFLINE) -> Profile:
     measured = Measured(TIMES, [16640, 21040], [18000, 17000])
-    return make_profile(MANIFEST, {"N": 100}, measured, 1e3, roofs)
+    return make_profile(MANIFEST, {"N": 100}, measured, 1e3, roofline)
 
 
 def test_the_clock_is_no_part_of_a_time() -> None:
     first, softmax, never, _ = _profile().rows
     assert first.ns == (4000, 5000)
     assert (first.least, first.median) == (4000, 4500)
-    assert softmax.work == Work(1000, 800)
+    assert softmax.work == KernelWork(1000, 800)
     assert never.work is None
     assert never.flops_per_second is None
     assert _profile(None).rows[0].ns == (4010, 5010)
@@ -75,11 +75,11 @@ def test_data_says_how_a_kernel_was_made_and_what_it_computes() -> None:
     assert conv["rule"] == "tile"
     assert [place["nodes"] for place in conv["places"]] == [["a"], ["d"]]
     assert conv["bound"] == "compute"
-    assert _profile(None).data()["roofs"] is None
+    assert _profile(None).data()["roofline"] is None
 
 
 def test_work_at_other_sizes() -> None:
-    assert step_work(MANIFEST["kernels"][1], {"N": 2}) == Work(20, 16)  # type: ignore[index]
+    assert step_work(MANIFEST["kernels"][1], {"N": 2}) == KernelWork(20, 16)  # type: ignore[index]
     assert step_work(MANIFEST["kernels"][1], {}) is None  # type: ignore[index]
 
 

@@ -1,4 +1,4 @@
-"""The other end of a worker: an engine's process, stopped whenever it is not its turn."""
+"""The process of an engine as the harness sees it: stopped (SIGSTOP) while it is not measured."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class Worker:
         self._signal(signal.SIGSTOP)
         return answer
 
-    def turn(self, seconds: float, timeout: float) -> dict[str, Any]:
-        """Let the engine run for `seconds`; the share of a core that others used is added."""
+    def sample(self, seconds: float, timeout: float) -> dict[str, Any]:
+        """Let the engine run for `seconds`; the fraction of a core that others used is added."""
         mine = (self.process.pid, os.getpid())
         busy, own = busy_seconds(), sum(map(own_seconds, mine))
         answer = self.ask(str(seconds), timeout)

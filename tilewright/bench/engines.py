@@ -1,8 +1,8 @@
 """The engines that read ONNX files: what each needs, and how it loads a model.
 
-An engine is one line of `ENGINES`. `load` gives a `Session` whose `call` is what is timed: inputs
-are in place, nothing is converted. All work in f32 unless their name says otherwise. Only the
-engine itself is imported, so that each can live in an environment of its own.
+An engine is one line of `ENGINES`. `load` gives an `EngineSession` whose `call` is what is timed:
+inputs are in place, nothing is converted. All work in f32 unless their name says otherwise. Only
+the engine itself is imported, so that each can live in an environment of its own.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Job:
+class EngineJob:
     """What every engine is given: a model, its inputs, the values of symbolic sizes if fixed.
 
-    `roofs` are those of the machine as plain data, for an engine that tells of its kernels;
-    `tuned` is a file of records for ours.
+    `roofline` is that of the machine as plain data, for an engine that profiles its kernels.
+    `tuned` is a file of records, `disable_passes` are names of graph passes, both for ours.
     """
 
     model: Path
     inputs: Arrays
     threads: int
     dims: Mapping[str, int] = field(default_factory=dict)
-    roofs: Mapping[str, Any] | None = None
+    roofline: Mapping[str, Any] | None = None
     tuned: str | None = None
+    disable_passes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
-class Session:
+class EngineSession:
     """A loaded model with its inputs in place.
 
     `call` runs it once and returns when it is done; `fetch` makes arrays of what it returned, by
@@ -56,7 +57,7 @@ class Session:
     kernels: Callable[[], list[dict[str, Any]]] | None = None
 
 
-Load = Callable[[Job], Session]
+Load = Callable[[EngineJob], EngineSession]
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Engine:
         return importlib.util.find_spec(self.package) is not None
 
 
-def tilewright(job: Job, **options: Any) -> Session:
+def tilewright(job: EngineJob, **options: Any) -> EngineSession:
     """Tilewright as a user calls it: arrays in, arrays out."""
     import tilewright as tw
     from tilewright.runtime.cpu.executable import Executable
@@ -92,21 +93,22 @@ def tilewright(job: Job, **options: Any) -> Session:
         model.set_threads(job.threads)
     else:
         options |= {"threads": job.threads, "dims": job.dims, "tuned": job.tuned}
-        model = tw.compile(path, **options)
+        model = tw.compile(path, disable_passes=tuple(job.disable_passes), **options)
 
     ordered = [job.inputs[port.name] for port in model.inputs]
 
     def kernels() -> list[dict[str, Any]]:
-        roofs = None if job.roofs is None else Roofline.from_data(job.roofs)
-        if not isinstance(model, Executable):  # a model in segments tells of segments only
+        roofline = None if job.roofline is None else Roofline.from_data(job.roofline)
+        if not isinstance(model, Executable):  # the profile of a segmented model has no kernels
             return []
-        rows: list[dict[str, Any]] = model.profile(*ordered, runs=5, roofs=roofs).data()["kernels"]
+        profile = model.profile(*ordered, runs=5, roofline=roofline)
+        rows: list[dict[str, Any]] = profile.data()["kernels"]
         return rows
 
-    return Session(lambda: model.run(job.inputs), dict, kernels)
+    return EngineSession(lambda: model.run(job.inputs), dict, kernels)
 
 
-def onnxruntime(job: Job) -> Session:
+def onnxruntime(job: EngineJob) -> EngineSession:
     """ONNX Runtime's CPU provider, all its graph optimisations on (its default)."""
     import onnxruntime as ort
 
@@ -118,10 +120,10 @@ def onnxruntime(job: Job) -> Session:
         options.add_free_dimension_override_by_name(name, size)
     session = ort.InferenceSession(str(job.model), options, providers=["CPUExecutionProvider"])
     inputs = dict(job.inputs)
-    return Session(lambda: session.run(None, inputs), list)
+    return EngineSession(lambda: session.run(None, inputs), list)
 
 
-def openvino(job: Job, **settings: str) -> Session:
+def openvino(job: EngineJob, **settings: str) -> EngineSession:
     """OpenVINO's CPU plugin for the least latency."""
     import openvino as ov
 
@@ -139,7 +141,7 @@ def openvino(job: Job, **settings: str) -> Session:
         assert tensors  # a request does not own its tensors: they must live as long as it
         return [np.array(tensor.data) for tensor in request.output_tensors]
 
-    return Session(request.infer, fetch)
+    return EngineSession(request.infer, fetch)
 
 
 IREE_FLAGS = (
@@ -153,7 +155,7 @@ IREE_FLAGS = (
 )
 
 
-def iree(job: Job) -> Session:
+def iree(job: EngineJob) -> EngineSession:
     """IREE through its ONNX importer, compiled for this machine at its highest level."""
     import iree.runtime as rt
 
@@ -171,7 +173,7 @@ def iree(job: Job) -> Session:
     function = getattr(context.modules, module.name)[names[0]]
     arrays = [rt.asdevicearray(config.device, value) for value in job.inputs.values()]
     several = (tuple, list)
-    return Session(
+    return EngineSession(
         lambda: function(*arrays),
         lambda result: result if isinstance(result, several) else [result],
     )
@@ -187,7 +189,7 @@ def _tool(name: str, *arguments: str | Path) -> None:
         raise RuntimeError(f"{name}: {(errors or lines or ['no message'])[0][:200]}")
 
 
-def tvm(job: Job) -> Session:
+def tvm(job: EngineJob) -> EngineSession:
     """TVM's Relax without tuning: its loops run as its importer writes them."""
     import onnx
     import tvm
@@ -205,7 +207,7 @@ def tvm(job: Job) -> Session:
         tensors = [result] if hasattr(result, "numpy") else result
         return [tensor.numpy() for tensor in tensors]
 
-    return Session(lambda: function(*arrays), fetch)
+    return EngineSession(lambda: function(*arrays), fetch)
 
 
 ENGINES: dict[str, Engine] = {

@@ -1,9 +1,9 @@
-"""Engines beside each other: they load one after the other, then take turns in rounds.
+"""Interleaved measurement of engines: they load one after the other, then run in rounds.
 
 In every round each engine runs for some seconds while the others are stopped, in a new order each
-round, so that no engine's waiting threads disturb another and drift of the machine meets all alike.
-A turn waits for a quiet machine while patience lasts, and disturbed turns count only where there
-are not two quiet ones.
+round, so that no engine's waiting threads disturb another and drift of the machine affects all
+alike. Before each run the harness waits for an idle machine, up to a timeout for all of them
+together. Disturbed runs count only where there are not two undisturbed ones.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.bench.engine_process import Worker, WorkerFailed
-from tilewright.bench.wait_idle import wait_until_quiet
-from tilewright.core.host.machine_load import QUIET
+from tilewright.bench.wait_idle import wait_until_idle
+from tilewright.core.host.machine_load import IDLE
 
 WORKER = ("-m", "tilewright.bench.worker")
 _THREAD_VARIABLES = (
@@ -37,10 +37,9 @@ _CACHE_VARIABLES = ("TW_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
 class Entry:
     """What is measured as one row: an engine on a model with given inputs.
 
-    `outputs` is a file for what the model answers, by `output_names`; `expected` one that it is
-    compared with. `worker` is how an interpreter is told to start the engine's process. With the
-    machine's `roofs` (plain data) an engine that tells of its kernels says how near they come.
-    `tuned` is a file of records for our own engine.
+    `outputs` is a file for the outputs of the model, by `output_names`; `expected` one that they
+    are compared with. `worker` are the interpreter's arguments that start the engine's process.
+    `roofline`, `tuned` and `disable_passes` are those of `EngineJob`.
     """
 
     label: str
@@ -55,20 +54,22 @@ class Entry:
     python: str = sys.executable
     worker: tuple[str, ...] = WORKER
     keeps: bool = False
-    roofs: Mapping[str, Any] | None = None
+    roofline: Mapping[str, Any] | None = None
     tuned: str | None = None
+    disable_passes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class HarnessSettings:
-    """How long to measure: rounds, seconds of a turn, seconds to wait for quiet and for answers.
+    """How long to measure: rounds, seconds of each engine in a round, and timeouts in seconds.
 
-    What takes longer than `slow` seconds for one run is run once only.
+    `idle_timeout` is for all waiting for an idle machine together, `timeout` for one answer. What
+    takes longer than `slow` seconds for one run is run once only.
     """
 
     rounds: int = 7
     seconds: float = 0.4
-    patience: float = 30.0
+    idle_timeout: float = 30.0
     timeout: float = 600.0
     slow: float = 10.0
 
@@ -79,29 +80,29 @@ class Result:
 
     label: str
     report: dict[str, Any] = field(default_factory=dict)
-    turns: list[Mapping[str, Any]] = field(default_factory=list)
+    samples: list[Mapping[str, Any]] = field(default_factory=list)
     failure: str | None = None
 
     def counted(self) -> list[Mapping[str, Any]]:
-        """The turns on a quiet machine, or all where there are not two such."""
-        quiet = [turn for turn in self.turns if turn["others"] < QUIET]
-        return quiet if len(quiet) >= 2 else self.turns
+        """The samples on an idle machine, or all where there are not two such."""
+        idle = [sample for sample in self.samples if sample["others"] < IDLE]
+        return idle if len(idle) >= 2 else self.samples
 
     def summary(self) -> dict[str, Any]:
         """The figures of this row."""
         if self.failure is not None:
             return {"engine": self.label, "failure": self.failure}
-        runs = [ms for turn in self.counted() for ms in turn["ms"]]
+        runs = [ms for sample in self.counted() for ms in sample["ms"]]
         row = {
             "engine": self.label,
             "min_ms": min(runs),
             "median_ms": statistics.median(runs),
             "runs": len(runs),
-            "cpu_ms": min(turn["cpu_ms"] for turn in self.turns),
-            "others": statistics.mean(turn["others"] for turn in self.counted()),
+            "cpu_ms": min(sample["cpu_ms"] for sample in self.samples),
+            "others": statistics.mean(sample["others"] for sample in self.counted()),
             **self.report,
         }
-        row["run_mb"] = self.turns[-1]["run_mb"]
+        row["run_mb"] = self.samples[-1]["run_mb"]
         return {key: value for key, value in row.items() if value is not None}
 
 
@@ -110,18 +111,18 @@ def measure(
     settings: HarnessSettings,
     show: Callable[[str], None] = lambda what: None,
 ) -> list[Result]:
-    """Load every entry, then let them take turns; one that fails says so and leaves."""
+    """Load every entry, then run them in rounds; one that fails is not run any more."""
     with tempfile.TemporaryDirectory(prefix="tilewright-bench-") as folder:
-        field_ = _Field(entries, settings, Path(folder))
+        harness = _Harness(entries, settings, Path(folder))
         try:
-            field_.load(show)
-            field_.take_turns(show)
+            harness.load(show)
+            harness.run_rounds(show)
         finally:
-            field_.close()
-    return [field_.results[entry.label] for entry in entries]
+            harness.close()
+    return [harness.results[entry.label] for entry in entries]
 
 
-class _Field:
+class _Harness:
     """The processes of one comparison."""
 
     def __init__(self, entries: Sequence[Entry], settings: HarnessSettings, folder: Path) -> None:
@@ -131,7 +132,7 @@ class _Field:
         self.folder = folder
         self.workers: dict[str, Worker] = {}
         self.results = {label: Result(label) for label in self.entries}
-        self.patience = settings.patience
+        self.idle_timeout = settings.idle_timeout
 
     def load(self, show: Callable[[str], None]) -> None:
         """Start and load one entry after the other; one that keeps what it compiles, twice."""
@@ -159,25 +160,25 @@ class _Field:
         self.workers[label] = Worker(command, variables)
         return self._attempt(label, self.workers[label].load, self.settings.timeout)
 
-    def take_turns(self, show: Callable[[str], None]) -> None:
-        """The rounds."""
+    def run_rounds(self, show: Callable[[str], None]) -> None:
+        """Run every engine once a round, then ask each for the times of its kernels."""
         settings = self.settings
         for number in range(settings.rounds):
             show(f"round {number + 1} of {settings.rounds}")
-            turning = [label for label in self._alive() if not self._is_slow(label)]
-            for label in random.sample(turning, len(turning)):
-                self.patience = wait_until_quiet(self.patience)
-                turn = self.workers[label].turn
-                answer = self._attempt(label, turn, settings.seconds, settings.timeout)
+            running = [label for label in self._alive() if not self._is_slow(label)]
+            for label in random.sample(running, len(running)):
+                self.idle_timeout = wait_until_idle(self.idle_timeout)
+                sample = self.workers[label].sample
+                answer = self._attempt(label, sample, settings.seconds, settings.timeout)
                 if answer is not None:
-                    self.results[label].turns.append(answer)
+                    self.results[label].samples.append(answer)
         for label in self._alive():
             answer = self._attempt(label, self.workers[label].ask, "kernels", settings.timeout)
             self.results[label].report["kernels"] = (answer or {}).get("kernels") or None
 
     def _is_slow(self, label: str) -> bool:
-        turns = self.results[label].turns
-        return bool(turns) and min(turns[0]["ms"]) > 1e3 * self.settings.slow
+        samples = self.results[label].samples
+        return bool(samples) and min(samples[0]["ms"]) > 1e3 * self.settings.slow
 
     def _alive(self) -> list[str]:
         return [label for label, result in self.results.items() if result.failure is None]

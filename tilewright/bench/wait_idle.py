@@ -1,21 +1,21 @@
-"""Waiting until nothing else is running on the machine."""
+"""Waiting until no other process uses the machine."""
 
 from __future__ import annotations
 
 import time
 
-from tilewright.core.host.machine_load import QUIET, busy_seconds
+from tilewright.core.host.machine_load import IDLE, busy_seconds
 
 _LOOK = 0.3  # seconds, long beside a tick of the clock
 
 
-def wait_until_quiet(patience: float) -> float:
-    """Sleep until others use little of the machine, `patience` seconds at most; the rest of it."""
-    while patience > 0:
+def wait_until_idle(timeout: float) -> float:
+    """Sleep until the machine is idle, `timeout` seconds at most; what is left of them."""
+    while timeout > 0:
         busy, start = busy_seconds(), time.perf_counter()
-        time.sleep(min(_LOOK, patience))
+        time.sleep(min(_LOOK, timeout))
         waited = time.perf_counter() - start
-        patience -= waited
-        if busy_seconds() - busy < QUIET * waited:
+        timeout -= waited
+        if busy_seconds() - busy < IDLE * waited:
             break
-    return max(0.0, patience)
+    return max(0.0, timeout)

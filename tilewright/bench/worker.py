@@ -21,7 +21,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from tilewright.bench.engines import ENGINES, Engine, Job, Session
+from tilewright.bench.engines import ENGINES, Engine, EngineJob, EngineSession
 from tilewright.bench.npz import write_npz
 from tilewright.core.numeric_error import named, relative_error
 
@@ -48,12 +48,18 @@ def timed_runs(call: Callable[[], Any], seconds: float) -> list[float]:
     return times
 
 
-def load(engine: Engine, given: Mapping[str, Any]) -> tuple[Session, dict[str, Any]]:
+def load(engine: Engine, given: Mapping[str, Any]) -> tuple[EngineSession, dict[str, Any]]:
     """Load the model, run it once; the session, and what there is to report."""
     inputs = dict(np.load(given["inputs"]))
-    roofs = given.get("roofs")
-    parts = (given["threads"], given["dims"], roofs, given.get("tuned"))
-    job = Job(Path(given["model"]), inputs, *parts)
+    job = EngineJob(
+        Path(given["model"]),
+        inputs,
+        given["threads"],
+        given["dims"],
+        given.get("roofline"),
+        given.get("tuned"),
+        given.get("disable_passes", ()),
+    )
     expected = dict(np.load(given["expected"])) if given.get("expected") else None
     importlib.import_module(engine.package)  # what importing costs is not the model's
     idle = memory_mb("VmRSS")

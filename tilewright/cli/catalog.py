@@ -132,8 +132,8 @@ def task_schedulers() -> list[Row]:
     return [{"name": name, "summary": summary} for name, summary in TASK_SCHEDULERS.describe()]
 
 
-def spaces() -> list[Row]:
-    """Measured spaces for `tilewright lab`."""
+def recorded_spaces() -> list[Row]:
+    """Recorded (tabular) spaces for `tilewright lab`."""
     from tilewright.tune.space.table import SPACES, tabular_space
 
     return [
@@ -171,7 +171,7 @@ CATALOG: dict[str, Callable[[], list[Row]]] = {
     "strategies": strategies,
     "cost-models": cost_models,
     "task-schedulers": task_schedulers,
-    "spaces": spaces,
+    "recorded-spaces": recorded_spaces,
     "schedule-spaces": schedule_spaces,
     "methods": methods,
 }

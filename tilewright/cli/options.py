@@ -51,8 +51,10 @@ tuned_option = click.option(
     metavar="RECORDS",
     help="Use the schedules of this file that are faster than the built-in ones.",
 )
-nearest_option = click.option(
-    "--nearest", is_flag=True, help="With --tuned: also schedules for kernels of other sizes."
+nearest_workload_option = click.option(
+    "--nearest-workload",
+    is_flag=True,
+    help="With --tuned: also schedules for kernels of other sizes.",
 )
 overrides_option = click.option(
     "--override-loops",

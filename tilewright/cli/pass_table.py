@@ -21,7 +21,7 @@ def explain_passes(path: Path, options: CompileOptions, measure: bool, as_json: 
     """Print the effect of each pass on a model; with `measure`, its time without the pass."""
     from tilewright.cli.source import read_source
     from tilewright.driver.pipeline import passes_for
-    from tilewright.driver.report.pass_effects import pass_effects, roofs_of
+    from tilewright.driver.report.pass_effects import pass_effects, roofline_of
     from tilewright.driver.sources import import_graph
     from tilewright.passes.context import PassContext
     from tilewright.runtime.roofline.roofline import machine_roofline
@@ -39,7 +39,7 @@ def explain_passes(path: Path, options: CompileOptions, measure: bool, as_json: 
         import_graph(source, options.dims),
         passes_for(options.target, options.disable_passes),
         context,
-        roofs_of(options.target, measured),
+        roofline_of(options.target, measured),
     )
     rows = [asdict(effect) for effect in effects]
     if measure:

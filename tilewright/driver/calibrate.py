@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ConfigError
 from tilewright.core.host.core_rates import CoreRates
-from tilewright.core.host.machine_load import QUIET, others_seconds
+from tilewright.core.host.machine_load import IDLE, others_seconds
 from tilewright.driver.compile import compile
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
@@ -33,7 +33,7 @@ def calibrate(force: bool = False, others: Callable[[], float] = others_seconds)
     before, start = others(), time.perf_counter()
     rates = measure_core(fork_seconds())
     share = (others() - before) / (time.perf_counter() - start)
-    if share > QUIET and not force:
+    if share > IDLE and not force:
         raise ConfigError(
             "calibration.busy",
             f"other processes used {share:.2f} cores while the machine was measured, so that "

@@ -40,7 +40,7 @@ def compile(
     cache: bool = True,
     overrides: Path | None = None,
     tuned: str | os.PathLike[str] | None = None,
-    nearest: bool = False,
+    nearest_workload: bool = False,
     timings: Timings | None = None,
     progress: Progress = no_progress,
 ) -> CompiledModel | SegmentedModel:
@@ -60,7 +60,7 @@ def compile(
     is false. A kernel whose file `<kernel>.loops` lies in the folder `overrides` (default:
     TW_OVERRIDE_DIR) is taken from there. `tuned` is a file of records, as `tilewright tune` makes
     it: kernels for which it has a faster schedule than the built-in one are scheduled by it; with
-    `nearest`, also those for which it has one of other sizes, faster there.
+    `nearest_workload`, also those for which it has one of other sizes, faster there.
 
     A model in which something is known only when it runs is compiled in segments, while it runs.
     """
@@ -74,7 +74,7 @@ def compile(
         cache=cache,
         overrides=overrides,
         tuned=tuned,
-        nearest=nearest,
+        nearest_workload=nearest_workload,
         timings=timings,
         progress=progress,
     )

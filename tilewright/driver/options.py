@@ -78,7 +78,7 @@ def make_options(
     cache: bool = True,
     overrides: Path | None = None,
     tuned: str | os.PathLike[str] | None = None,
-    nearest: bool = False,
+    nearest_workload: bool = False,
     timings: Timings | None = None,
     progress: Progress = no_progress,
 ) -> CompileOptions:
@@ -93,14 +93,14 @@ def make_options(
         threads,
         cache,
         overrides or config().override_dir,
-        _records(tuned, nearest, machine),
+        _records(tuned, nearest_workload, machine),
         timings=timings,
         progress=progress,
     )
 
 
 def _records(
-    tuned: str | os.PathLike[str] | None, nearest: bool, target: Target
+    tuned: str | os.PathLike[str] | None, nearest_workload: bool, target: Target
 ) -> TunedSchedules | None:
     """What the named file of records says, if one is named."""
     if tuned is None:
@@ -108,4 +108,4 @@ def _records(
     # Imported here because most models are compiled without records.
     from tilewright.tune.tuned_schedules import read_tuned_schedules
 
-    return read_tuned_schedules(Path(tuned), target, nearest)
+    return read_tuned_schedules(Path(tuned), target, nearest_workload)

@@ -76,7 +76,7 @@ class CompiledModel(ABC):
 
     @abstractmethod
     def profile(
-        self, /, *args: Any, runs: int = 10, roofs: Roofline | None = None, **named: Any
+        self, /, *args: Any, runs: int = 10, roofline: Roofline | None = None, **named: Any
     ) -> Profile:
         """Run the model with a clock on every kernel."""
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.runtime.roofline.roofline import Bound, Roofline, Work
+from tilewright.runtime.roofline.roofline import Bound, KernelWork, Roofline
 from tilewright.runtime.size_expr import evaluate_text
 
 
@@ -30,7 +30,7 @@ class KernelTime:
     name: str
     calls: int
     ns: tuple[float, ...]
-    work: Work | None = None
+    work: KernelWork | None = None
     bound: Bound | None = None
 
     @property
@@ -74,7 +74,7 @@ class Profile:
     rows: tuple[KernelTime, ...]
     wholes: tuple[int, ...] = ()
     outside_ns: float = 0.0
-    roofs: Roofline | None = None
+    roofline: Roofline | None = None
     schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     places: tuple[Mapping[str, Any], ...] = ()
 
@@ -102,7 +102,7 @@ class Profile:
             "kernels_ms": self.kernels_ns / 1e6,
             "outside_ms": self.outside_ns / 1e6,
             "kernels": [self._data(row) for row in self.by_kernel()],
-            "roofs": None if self.roofs is None else self.roofs.data(),
+            "roofline": None if self.roofline is None else self.roofline.data(),
         }
 
     def _data(self, row: KernelTime) -> dict[str, Any]:
@@ -194,14 +194,14 @@ def make_profile(
     sizes: Mapping[str, int],
     measured: Measured,
     footprint: float = 0.0,
-    roofs: Roofline | None = None,
+    roofline: Roofline | None = None,
 ) -> Profile:
     """The profile of a model from what was measured at given sizes."""
-    clock = 0.0 if roofs is None else roofs.clock_ns
+    clock = 0.0 if roofline is None else roofline.clock_ns
     rows = []
     for step, *ns in zip(manifest["kernels"], *measured.steps, strict=True):
         work = step_work(step, sizes)
-        bound = None if work is None or roofs is None else roofs.bound(work, footprint)
+        bound = None if work is None or roofline is None else roofline.bound(work, footprint)
         kept = tuple(max(0.0, one - clock) for one in ns)
         rows.append(KernelTime(step["name"], 1, kept, work, bound))
     places = tuple(
@@ -213,16 +213,16 @@ def make_profile(
         for step in manifest["kernels"]
     )
     wholes, schedules = tuple(measured.wholes), manifest.get("schedules", {})
-    return Profile(tuple(rows), wholes, measured.outside, roofs, schedules, places)
+    return Profile(tuple(rows), wholes, measured.outside, roofline, schedules, places)
 
 
-def step_work(step: Mapping[str, Any], sizes: Mapping[str, int]) -> Work | None:
+def step_work(step: Mapping[str, Any], sizes: Mapping[str, int]) -> KernelWork | None:
     """What a step of the manifest does at these sizes, if known."""
     amounts = [_amount(step.get(key), sizes) for key in ("flops", "bytes", "weights")]
     flops, moved, weights = amounts
     if flops is None or moved is None:
         return None
-    return Work(flops, moved, weights or 0.0, step.get("element", "f32"))
+    return KernelWork(flops, moved, weights or 0.0, step.get("element", "f32"))
 
 
 def _amount(value: float | str | None, sizes: Mapping[str, int]) -> float | None:
@@ -236,7 +236,7 @@ def _together(steps: Sequence[KernelTime]) -> KernelTime:
     bounds = [step.bound for step in steps if step.bound is not None]
     work = bound = None
     if len(works) == len(steps):
-        work = Work(
+        work = KernelWork(
             sum(one.flops for one in works),
             sum(one.bytes for one in works),
             sum(one.weights for one in works),

@@ -10,7 +10,7 @@ from tilewright.bench.interleaved import Entry, Result
 from tilewright.cli.commands.bench import engine_names, summarize
 from tilewright.core.errors import ExecutionError
 
-QUICK = ("--rounds", "2", "--seconds", "0.01", "--threads", "1", "--patience", "0")
+QUICK = ("--rounds", "2", "--seconds", "0.01", "--threads", "1", "--idle-timeout", "0")
 
 
 def test_alone(conv_file: Path) -> None:
@@ -69,6 +69,27 @@ def test_what_cannot_be_measured(mlp_file: Path) -> None:
     succeed("compile", mlp_file)
     fail("bench", "mlp.tw", "--against", "onnxruntime", code="bench.saved")
     assert "tilewright" in succeed("bench", "mlp.tw", "--dim", "N=2", *QUICK)
+
+
+def test_without_a_pass(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[Entry] = []
+
+    def measure(entries: list[Entry], *_: object) -> list[Result]:
+        measured.extend(entries)
+        return [Result(entry.label, failure="not run") for entry in entries]
+
+    monkeypatch.setattr("tilewright.bench.interleaved.measure", measure)
+    monkeypatch.setitem(ENGINES, "other", Engine("json", ENGINES["tilewright"].load, ""))
+    against = ("--against", "tilewright-bf16,other", "--dim", "N=2")
+    fail("bench", mlp_file, "--disable-pass", "cse", *against, code="bench.failed")
+    assert [one.disable_passes for one in measured] == [("cse",), ("cse",), ()]
+
+
+def test_passes_that_cannot_be_disabled(mlp_file: Path) -> None:
+    fail("bench", mlp_file, "--disable-pass", "cheese", code="pass.unknown")
+    fail("bench", mlp_file, "--disable-pass", "fuse", code="pass.required")
+    succeed("compile", mlp_file)
+    fail("bench", "mlp.tw", "--disable-pass", "cse", code="pass.saved")
 
 
 def test_an_engine_that_fails_is_reported(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

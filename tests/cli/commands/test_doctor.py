@@ -48,7 +48,7 @@ def test_a_cache_that_is_off() -> None:
 
 def test_roofs(tmp_path: Path) -> None:
     with override(cache_dir=tmp_path):  # other tests are not to take these for the machine's
-        found = {row["what"]: row for row in succeed_json("doctor", "--roofs")}
+        found = {row["what"]: row for row in succeed_json("doctor", "--roofline")}
     assert found["f32, 1 threads"]["detail"] == "10.0 G operations/s in multiply-adds"
     assert "10.0 GB/s" in found["memory, 1 threads"]["detail"]
     assert "20 ns" in found["clock"]["detail"]

@@ -6,7 +6,7 @@ import numpy as np
 
 import tilewright as tw
 from tests.cli.invoke import fail, invoke, succeed, succeed_json
-from tilewright.cli.commands.profile import _roofs
+from tilewright.cli.commands.profile import _roofline
 
 QUICK = ("--runs", 2, "--threads", 1)
 
@@ -52,6 +52,6 @@ def test_a_saved_model(conv_file: Path) -> None:
 
 def test_roofs_of_a_gpu_are_those_of_its_data_sheet(mlp_file: Path) -> None:
     with tw.compile(mlp_file, target="cuda", cache=False) as model:
-        plain, rounded = (_roofs(model, precision) for precision in ("f32", "tf32"))
+        plain, rounded = (_roofline(model, precision) for precision in ("f32", "tf32"))
     assert [level.name for level in plain.levels] == ["memory"]
     assert rounded.flops_per_second["f32"] > plain.flops_per_second["f32"]

@@ -67,7 +67,7 @@ def test_commands_use_records(db: Path, mlp_file: Path) -> None:
     fail("run", "m.tw", "--tuned", db, "--random", "--dim", "N=3", code="tuned.saved")
     fail("bench", "m.tw", "--tuned", db, "--dim", "N=3", code="tuned.saved")
     fail("bench", mlp_file, "--tuned", "no.db", "--dim", "N=3", code="records.missing")
-    quick = ("--rounds", 1, "--seconds", 0.01, "--patience", 0, "--dim", "N=3")
+    quick = ("--rounds", 1, "--seconds", 0.01, "--idle-timeout", 0, "--dim", "N=3")
     rows = succeed_json("bench", mlp_file, "--tuned", db, *quick)["engines"]
     assert [row["engine"] for row in rows] == ["tilewright", "tilewright tuned"]
     assert rows[1]["difference"] < 1e-5

@@ -100,7 +100,7 @@ def test_compile_and_run_the_file(axes: str) -> None:
 
 
 def test_bench(sequence: str) -> None:
-    quick = ("--rounds", 1, "--seconds", 0.01, "--patience", 0)
+    quick = ("--rounds", 1, "--seconds", 0.01, "--idle-timeout", 0)
     (row,) = succeed_json("bench", sequence, "--dim", "n=3", *quick)["engines"]
     assert row["min_ms"] > 0
 

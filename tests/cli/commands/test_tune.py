@@ -22,7 +22,7 @@ from tilewright.tune.measure.cluster import ray_cluster
 from tilewright.tune.records import Records
 from tilewright.tune.tuned_schedules import NO_DIFFERENCE, SLOWER
 
-QUICK = ("--batch", 4, "--strategy", "random", "--at", "N=4")
+QUICK = ("--batch", 4, "--strategy", "random", "--tune-dim", "N=4")
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,16 @@ def test_a_model_that_cannot_be_read_leaves_no_records(tmp_path: Path) -> None:
 
 def test_what_other_records_teach(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_fakes(monkeypatch)
-    wanted = ("--batch", 4, "--at", "N=4")
+    wanted = ("--batch", 4, "--tune-dim", "N=4")
     succeed("tune", mlp_file, "--trials", 36, "--db", "r.db", *QUICK)
-    text = succeed("tune", mlp_file, "--trials", 8, "--db", "s.db", "--learn-from", "r.db", *wanted)
+    text = succeed(
+        "tune", mlp_file, "--trials", 8, "--db", "s.db", "--pretrain-from", "r.db", *wanted
+    )
     assert "8 measurements" in text
     assert "learnt from" in succeed("lab", "pretrain", "model.txt", "--records", "r.db")
-    both = ("--learn-from", "r.db", "--cost", "pretrained:model.txt")
+    both = ("--pretrain-from", "r.db", "--cost", "pretrained:model.txt")
     fail("tune", mlp_file, "--trials", 4, "--db", "t.db", *both, code="tune.two-costs")
     Records(Path("empty.db")).close()
-    empty = ("--learn-from", "empty.db")
+    empty = ("--pretrain-from", "empty.db")
     fail("tune", mlp_file, "--db", "t.db", *empty, code="cost.too-few-records")
     assert not Path("t.db").exists()

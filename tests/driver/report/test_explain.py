@@ -10,9 +10,9 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.runtime.roofline.roofline import Level, Roofline
 
 
-def _explained(graph: Graph, roofs: Roofline | None = None) -> list[str]:
+def _explained(graph: Graph, roofline: Roofline | None = None) -> list[str]:
     build = lower(graph, make_options(target="aarch64"))
-    return explain_build(build, step_rows(build), roofs).splitlines()
+    return explain_build(build, step_rows(build), roofline).splitlines()
 
 
 def test_passes_kernels_schedules_and_memory() -> None:
@@ -38,8 +38,8 @@ def test_symbolic_sizes_are_said() -> None:
 
 
 def test_with_roofs_each_kernel_has_a_bound() -> None:
-    roofs = Roofline(1, {"f32": 8960e3}, (Level("memory", float("inf"), 1e12),))
-    lines = _explained(KERNELS["dense"](16, 16, 16), roofs)
+    roofline = Roofline(1, {"f32": 8960e3}, (Level("memory", float("inf"), 1e12),))
+    lines = _explained(KERNELS["dense"](16, 16, 16), roofline)
     assert any(line.endswith("; 1.0000 ms at least, by compute") for line in lines)
 
 

@@ -11,8 +11,8 @@ from tilewright.runtime.roofline.roofline import Level, Roofline
 def test_data_and_page_speak_of_every_kernel() -> None:
     build = lower(convnet(1), make_options())
     rows = step_rows(build)
-    roofs = Roofline(1, {"f32": 1e9}, (Level("memory", float("inf"), 1e9),))
-    data = report_data(build, rows, roofs)
+    roofline = Roofline(1, {"f32": 1e9}, (Level("memory", float("inf"), 1e9),))
+    data = report_data(build, rows, roofline)
     page = report_page("a <b> & c", build, rows)
     assert sum(k["calls"] for k in data["kernels"]) == len(build.steps)
     assert all(k["name"] in page for k in data["kernels"])

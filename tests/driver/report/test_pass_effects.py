@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.driver.pipeline import passes_for
-from tilewright.driver.report.pass_effects import IMPORT, PassEffect, pass_effects, roofs_of
+from tilewright.driver.report.pass_effects import IMPORT, PassEffect, pass_effects, roofline_of
 from tilewright.ir.graph.text import parse_graph
 from tilewright.ops.attrs import make_attrs
 from tilewright.passes.context import PassContext
@@ -11,7 +11,7 @@ from tilewright.runtime.roofline.roofline import Level, Roofline
 from tilewright.target.registry import CPUS, CUDA, resolve_gpu
 
 # 1000 operations and 100 bytes a second.
-ROOFS = Roofline(1, {"f32": 1000.0}, (Level("memory", float("inf"), 100.0),))
+ROOFLINE = Roofline(1, {"f32": 1000.0}, (Level("memory", float("inf"), 100.0),))
 TEXT = """
 graph @f(x: f32[5, 5]) {
   %a: f32[5, 5] = identity(%x)
@@ -23,10 +23,10 @@ graph @f(x: f32[5, 5]) {
 """
 
 
-def _effects(text: str, roofs: Roofline | None = ROOFS) -> list[PassEffect]:
+def _effects(text: str, roofline: Roofline | None = ROOFLINE) -> list[PassEffect]:
     context = PassContext(CPUS["x86-64-v3"])
     graph = parse_graph(text, make_attrs)
-    return pass_effects(graph, passes_for(context.target), context, roofs)
+    return pass_effects(graph, passes_for(context.target), context, roofline)
 
 
 def test_the_model_after_each_pass_that_changes_it() -> None:
@@ -53,9 +53,9 @@ def test_no_estimate_without_roofs() -> None:
     assert {e.estimated_s for e in _effects(TEXT, None)} == {None}
 
 
-@pytest.mark.parametrize("native", [None, ROOFS])
+@pytest.mark.parametrize("native", [None, ROOFLINE])
 def test_a_gpu_has_the_roofs_of_its_data_sheet(native: Roofline | None) -> None:
-    gpu = roofs_of(resolve_gpu(CUDA), native)
+    gpu = roofline_of(resolve_gpu(CUDA), native)
     assert gpu is not None
     assert gpu.flops_per_second["f16"] > gpu.flops_per_second["f32"]
-    assert roofs_of(CPUS["x86-64-v3"], native) is native
+    assert roofline_of(CPUS["x86-64-v3"], native) is native

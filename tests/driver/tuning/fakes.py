@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from tests.models import mlp
 from tilewright.driver.tuning import session as session_module
-from tilewright.driver.tuning.end_to_end import Latency, Model
-from tilewright.driver.tuning.session import SearchSettings, Session
+from tilewright.driver.tuning.end_to_end import Latency, TuningModel
+from tilewright.driver.tuning.session import SearchSettings, TuningSession
 from tilewright.runtime.profile import KernelTime
 from tilewright.target.host import host
 from tilewright.tune.candidate import Result
@@ -17,7 +17,7 @@ from tilewright.tune.measure.significance import Comparison, faster
 from tilewright.tune.method import SearchMethod
 from tilewright.tune.tuned_schedules import FASTER
 
-MODEL = Model(mlp(8, 16, 64, 32), host(), {}, "f32", {}, 1)
+MODEL = TuningModel(mlp(8, 16, 64, 32), host(), {}, "f32", {}, 1)
 RANDOM = SearchMethod("random")
 
 
@@ -90,8 +90,8 @@ def use_fakes(monkeypatch: Any, *latencies: Latency) -> type[FakeMeasurer]:
     return Fresh
 
 
-def session(records: Any, show: Any = lambda session: None, **settings: Any) -> Session:
-    return Session(
+def session(records: Any, show: Any = lambda session: None, **settings: Any) -> TuningSession:
+    return TuningSession(
         MODEL, records, SearchSettings(**{"method": RANDOM, "batch": 4, **settings}), show
     )
 

@@ -157,7 +157,7 @@ def test_records_of_other_machines_are_not_used(tmp_path: Path, records: Made) -
     other = target_text(CPUS["sapphirerapids"])
     path = _written(tmp_path / "r.db", changed(records, target=other))
     assert _rules(path) == _rules(None)
-    assert _rules(path, nearest=True) == _rules(None)
+    assert _rules(path, nearest_workload=True) == _rules(None)
 
 
 def test_the_nearest_workload_is_used_where_asked_for(tmp_path: Path) -> None:
@@ -168,9 +168,9 @@ def test_the_nearest_workload_is_used_where_asked_for(tmp_path: Path) -> None:
         return [s.kernel.rule for s in build.steps if s.kernel.name.startswith("matmul")]
 
     assert "tuned" not in rules()
-    assert rules(nearest=True) == ["tuned", "tuned"]
+    assert rules(nearest_workload=True) == ["tuned", "tuned"]
     model, inputs = mlp(4, 24, 32, 16), random_inputs(mlp(4, 24, 32, 16))
-    with tw.compile(model, tuned=path, nearest=True) as tuned:
+    with tw.compile(model, tuned=path, nearest_workload=True) as tuned:
         assert "from the nearest, record of" in tuned.explain()
         np.testing.assert_allclose(tuned(**inputs), *reference(model, inputs).values(), rtol=1e-5)
 

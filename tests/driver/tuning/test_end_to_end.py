@@ -8,7 +8,7 @@ import pytest
 
 from tests.driver.tuning.test_apply_records import _written, verdicts_of
 from tests.models import mlp, transformer
-from tilewright.driver.tuning.end_to_end import Model, WholeModel
+from tilewright.driver.tuning.end_to_end import TuningModel, WholeModel
 from tilewright.driver.tuning.extract_tasks import extract_tasks
 from tilewright.driver.tuning.session import BUILD_WORKER
 from tilewright.target.host import host
@@ -19,7 +19,7 @@ from tilewright.tune.tuned_schedules import FASTER, NO_DIFFERENCE, SLOWER
 @pytest.mark.parametrize("batch", [16, "N"])
 def test_both_models_run_in_turn(tmp_path: Path, batch: int | str) -> None:
     records = _written(tmp_path / "r.db", verdicts_of(mlp(batch)))
-    model = Model(mlp(batch), host(), {}, "f32", {"N": 3}, 1)
+    model = TuningModel(mlp(batch), host(), {}, "f32", {"N": 3}, 1)
     with Measurer(BUILD_WORKER, MeasureSettings(rounds=(10, 10), model_seconds=0.5)) as measurer:
         latency = WholeModel(model, tmp_path).compare(records, measurer)
     assert latency.result in (FASTER, NO_DIFFERENCE, SLOWER)
@@ -28,7 +28,7 @@ def test_both_models_run_in_turn(tmp_path: Path, batch: int | str) -> None:
 
 
 def test_every_kernel_of_a_run_is_timed(tmp_path: Path) -> None:
-    model = Model(transformer(1, 6), host(), {}, "f32", {}, 1)
+    model = TuningModel(transformer(1, 6), host(), {}, "f32", {}, 1)
     times = WholeModel(model, tmp_path).kernel_times()
     tasks = extract_tasks(model.source, host()).tasks
     assert times.keys() == {name for task in tasks for name in task.kernels}
@@ -46,10 +46,10 @@ fours (float[N] x) => (float[M, 4] y) <int64[2] shape = {-1, 4}> {
 
 
 def test_a_model_that_does_not_run_on_random_inputs_is_told(tmp_path: Path) -> None:
-    model = Model(onnx.parser.parse_model(FOURS), host(), {}, "f32", {"N": 3}, 1)
+    model = TuningModel(onnx.parser.parse_model(FOURS), host(), {}, "f32", {"N": 3}, 1)
     whole = WholeModel(model, tmp_path)
     assert whole.kernel_times() == {}
     with Measurer(BUILD_WORKER) as measurer:
         assert whole.compare(tmp_path / "no.db", measurer).result
-    fitting = Model(model.source, host(), {}, "f32", {"N": 8}, 1)
+    fitting = TuningModel(model.source, host(), {}, "f32", {"N": 8}, 1)
     assert len(WholeModel(fitting, tmp_path).kernel_times()) == 1

@@ -21,7 +21,7 @@ from tilewright.core.errors import ConfigError, ExecutionError, TuneError
 from tilewright.driver.tuning import session as session_module
 from tilewright.driver.tuning.end_to_end import Latency
 from tilewright.driver.tuning.extract_tasks import TuningTask
-from tilewright.driver.tuning.session import BUILD_WORKER, SearchSettings, Session
+from tilewright.driver.tuning.session import BUILD_WORKER, SearchSettings, TuningSession
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.driver.tuning.task_search import steps_of
 from tilewright.driver.tuning.validate import winner
@@ -126,7 +126,7 @@ def test_schedulers_know_times_and_roofs_of_a_run(
     for task, known in zip(tasks, scheduler.tasks, strict=True):
         calls = task.about.weight / len(task.kernels)
         assert known.now == pytest.approx(1e-6 / calls)
-        assert known.task.roof == pytest.approx(1e-7 / calls)
+        assert known.task.least_seconds == pytest.approx(1e-7 / calls)
 
 
 def test_a_budget_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +202,7 @@ def test_a_kernel_that_the_sizes_do_not_fit_is_given_up(
 def test_mistakes_are_told_at_once(tmp_path: Path) -> None:
     with Records(database(tmp_path)) as records:
         with pytest.raises(TuneError, match="neither trials nor a budget"):
-            Session(MODEL, records, SearchSettings())
+            TuningSession(MODEL, records, SearchSettings())
         with pytest.raises(ConfigError, match="no space of schedules"):
             session(records, trials=1, space="nowhere")
 
@@ -210,15 +210,15 @@ def test_mistakes_are_told_at_once(tmp_path: Path) -> None:
 TUNER = """
 import sys
 from pathlib import Path
-from tilewright.driver.tuning.session import SearchSettings, Session
-from tilewright.driver.tuning.end_to_end import Model
+from tilewright.driver.tuning.session import SearchSettings, TuningSession
+from tilewright.driver.tuning.end_to_end import TuningModel
 from tilewright.target.host import host
 from tilewright.tune.method import SearchMethod
 from tilewright.tune.records import Records
-model = Model(sys.argv[1], host(), {}, "f32", {}, 1)
+model = TuningModel(sys.argv[1], host(), {}, "f32", {}, 1)
 settings = SearchSettings(trials=8, batch=2, method=SearchMethod("random"))
 with Records(Path(sys.argv[2])) as records:
-    Session(model, records, settings).run()
+    TuningSession(model, records, settings).run()
 """
 
 
@@ -268,7 +268,7 @@ def test_a_cluster_may_lose_a_worker(tmp_path: Path) -> None:
     killed: list[int] = []
     workers: list[list[int]] = []
 
-    def kill(session: Session) -> None:
+    def kill(session: TuningSession) -> None:
         if session.report.trials == 3 and not killed:
             killed.append(workers[0][0])
             os.kill(killed[0], signal.SIGKILL)
@@ -280,7 +280,9 @@ def test_a_cluster_may_lose_a_worker(tmp_path: Path) -> None:
             workers.append(worker_pids(made))
             return made
 
-        running = Session(MODEL, records, SearchSettings(8, batch=4, method=RANDOM), kill, opened)
+        running = TuningSession(
+            MODEL, records, SearchSettings(8, batch=4, method=RANDOM), kill, opened
+        )
         report = running.run()
         found = _measured(records)
     assert killed

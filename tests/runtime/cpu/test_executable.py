@@ -233,8 +233,8 @@ def test_kernel_times(model: Executable) -> None:
 
 
 def test_profile(model: Executable) -> None:
-    roofs = Roofline(2, {"f32": 1e9}, (Level("memory", float("inf"), 1e9),))
-    profile = model.profile(*arguments(4), runs=5, roofs=roofs)
+    roofline = Roofline(2, {"f32": 1e9}, (Level("memory", float("inf"), 1e9),))
+    profile = model.profile(*arguments(4), runs=5, roofline=roofline)
     assert [(row.name, row.calls, row.ns) for row in profile.rows] == [
         ("add", 1, (1000,) * 5),
         ("twice", 1, (3000,) * 5),

@@ -6,40 +6,51 @@ import pytest
 
 from tilewright.core.config import override
 from tilewright.runtime.roofline import measure as measure_module
-from tilewright.runtime.roofline.roofline import Bound, Level, Roofline, Work, machine_roofline
+from tilewright.runtime.roofline.roofline import (
+    Bound,
+    KernelWork,
+    Level,
+    Roofline,
+    machine_roofline,
+)
 
 LEVELS = (Level("L1", 1e4, 1e11), Level("L2", 1e6, 5e10), Level("memory", float("inf"), 1e10))
-ROOFS = Roofline(2, {"f32": 1e11, "i8": 4e11}, LEVELS, 30.0)
+ROOFLINE = Roofline(2, {"f32": 1e11, "i8": 4e11}, LEVELS, 30.0)
 
 
 def test_the_longer_of_arithmetic_and_memory_bounds() -> None:
-    assert ROOFS.bound(Work(1e9, 1e3), 0) == Bound(0.01, "compute")
-    assert ROOFS.bound(Work(1e9, 1e3, element="i8"), 0) == Bound(0.0025, "compute")
-    assert ROOFS.bound(Work(1e9, 1e3, element="bf16"), 0) == Bound(0.01, "compute")
-    assert ROOFS.bound(Work(1, 5e5), 0) == Bound(1e-5, "L2")
+    assert ROOFLINE.bound(KernelWork(1e9, 1e3), 0) == Bound(0.01, "compute")
+    assert ROOFLINE.bound(KernelWork(1e9, 1e3, element="i8"), 0) == Bound(0.0025, "compute")
+    assert ROOFLINE.bound(KernelWork(1e9, 1e3, element="bf16"), 0) == Bound(0.01, "compute")
+    assert ROOFLINE.bound(KernelWork(1, 5e5), 0) == Bound(1e-5, "L2")
 
 
 def test_weights_come_from_where_the_whole_model_fits() -> None:
-    work = Work(1, 5e3, weights=4e3)
-    assert ROOFS.bound(work, footprint=9e3).by == "L1"
-    far = ROOFS.bound(work, footprint=1e9)
+    work = KernelWork(1, 5e3, weights=4e3)
+    assert ROOFLINE.bound(work, footprint=9e3).by == "L1"
+    far = ROOFLINE.bound(work, footprint=1e9)
     assert far.by == "memory"
     assert far.seconds == pytest.approx(4e3 / 1e10 + 1e3 / 1e11)
 
 
 def test_levels() -> None:
-    assert [ROOFS.level(size).name for size in (0, 1e4, 2e4, 1e12)] == ["L1", "L1", "L2", "memory"]
+    assert [ROOFLINE.level(size).name for size in (0, 1e4, 2e4, 1e12)] == [
+        "L1",
+        "L1",
+        "L2",
+        "memory",
+    ]
 
 
 def test_the_better_of_two_measurements() -> None:
     other = Roofline(
         2, {"f32": 2e11, "i8": 1e11}, (LEVELS[0], Level("L2", 1e6, 9e10), LEVELS[2]), 20
     )
-    best = ROOFS.better(other)
+    best = ROOFLINE.better(other)
     assert best.flops_per_second == {"f32": 2e11, "i8": 4e11}
     assert best.levels[1].bytes_per_second == 9e10
     assert best.clock_ns == 20
-    assert ROOFS.better(None) is ROOFS
+    assert ROOFLINE.better(None) is ROOFLINE
 
 
 def test_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,17 +58,17 @@ def test_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     def measure(threads: int) -> Roofline:
         measured.append(threads)
-        return ROOFS
+        return ROOFLINE
 
     monkeypatch.setattr(measure_module, "measure_roofline", measure)
     shown: list[str] = []
     with override(cache=True, cache_dir=tmp_path):
-        assert machine_roofline(2, show=shown.append) == ROOFS
-        assert machine_roofline(2, show=shown.append) == ROOFS
+        assert machine_roofline(2, show=shown.append) == ROOFLINE
+        assert machine_roofline(2, show=shown.append) == ROOFLINE
         assert measured == [2]
         machine_roofline(2, again=True)
         machine_roofline(1)
     assert measured == [2, 2, 1]
     assert len(shown) == 1
     with override(cache=False):
-        assert machine_roofline(2) == ROOFS
+        assert machine_roofline(2) == ROOFLINE

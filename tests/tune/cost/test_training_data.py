@@ -12,7 +12,7 @@ from tests.schedule.programs import matmul
 from tilewright.core.errors import ConfigError
 from tilewright.target.host import host
 from tilewright.tune.cost.pretrained import pretrain
-from tilewright.tune.cost.training_data import FEWEST, NEWEST, learnable, recorded_tasks
+from tilewright.tune.cost.training_data import FEWEST, NEWEST, read_training_data, recorded_tasks
 from tilewright.tune.features.program import program_features
 from tilewright.tune.records import Record, Records
 from tilewright.tune.space.constructed import ConstructedSpace
@@ -73,7 +73,7 @@ def test_what_teaches_nothing_is_left_out(records: Records) -> None:
     records.add([*measured[:-1], stale, comparison, odd], {HASH: TEXT, "odd": "nothing"})
     assert recorded_tasks(records, host()) == []
     with pytest.raises(ConfigError) as caught:
-        learnable([], "r.db")
+        read_training_data(records.path, host())
     assert caught.value.code == "cost.too-few-records"
 
 

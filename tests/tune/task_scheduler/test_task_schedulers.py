@@ -132,7 +132,9 @@ def test_the_best_time_never_rises() -> None:
 
 def test_a_task_at_its_roof_waits_for_one_that_can_gain() -> None:
     """Both take a second, and one could take a tenth of that: it gets most of the batches."""
-    scheduler = GradientScheduler([Task("at its roof", roof=0.95), Task("far", roof=0.1)])
+    scheduler = GradientScheduler(
+        [Task("at its roof", least_seconds=0.95), Task("far", least_seconds=0.1)]
+    )
     order = []
     for _ in range(40):
         order.append(scheduler.choose([0, 1]))
@@ -142,6 +144,6 @@ def test_a_task_at_its_roof_waits_for_one_that_can_gain() -> None:
 
 
 def test_roofs_are_not_trusted_wholly() -> None:
-    scheduler = GradientScheduler([Task("above its roof", roof=2.0)])
+    scheduler = GradientScheduler([Task("above its roof", least_seconds=2.0)])
     scheduler.observe(0, 1.0)
     assert scheduler.gain(scheduler.tasks[0]) > 0

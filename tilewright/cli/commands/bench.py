@@ -1,13 +1,14 @@
 """`tilewright bench`: the latency of a model, beside other engines on the same inputs.
 
 Each engine runs in a process of its own with the same number of threads. They load one after the
-other and then take turns in rounds, in a new order each round, so that what else happens on the
-machine meets all of them alike.
+other and are then measured in interleaved rounds, in a new order each round, so that what else
+happens on the machine affects all of them alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import click
 
 from tilewright.cli.options import (
     dims_option,
+    disable_pass_option,
     inputs_option,
     json_option,
     model_argument,
@@ -42,13 +44,20 @@ ALL = "all"
 @inputs_option
 @threads_option
 @click.option("--rounds", type=click.IntRange(min=1), default=7, show_default=True)
-@click.option("--seconds", type=float, default=0.2, show_default=True, help="One engine's turn.")
 @click.option(
-    "--patience", type=float, default=10, show_default=True, help="Seconds to wait for quiet."
+    "--seconds", type=float, default=0.2, show_default=True, help="Of one engine in a round."
+)
+@click.option(
+    "--idle-timeout",
+    type=float,
+    default=10,
+    show_default=True,
+    help="Seconds to wait for an idle machine, in all.",
 )
 @seed_option
 @dims_option
 @tuned_option
+@disable_pass_option
 @json_option
 def bench_command(
     model: Path,
@@ -57,10 +66,11 @@ def bench_command(
     threads: int | None,
     rounds: int,
     seconds: float,
-    patience: float,
+    idle_timeout: float,
     seed: int,
     dims: Mapping[str, int],
     tuned: Path | None,
+    disable_passes: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Measure the latency of MODEL; inputs that are not given are drawn at random."""
@@ -72,13 +82,15 @@ def bench_command(
 
     names = engine_names(against)
     check_engines(names, model)
+    check_passes(disable_passes, model)
     files, count = parse_assignments(given), threads or host().cores
     with TemporaryDirectory() as folder:
         entries = _entries(names, model, files, count, dims, seed, Path(folder))
+        entries = [_without(entry, disable_passes) for entry in entries]
         if tuned is not None:
             entries.insert(1, tuned_entry(entries[0], tuned))
         with progress() as show:
-            results = measure(entries, HarnessSettings(rounds, seconds, patience), show)
+            results = measure(entries, HarnessSettings(rounds, seconds, idle_timeout), show)
         rows = summarize(entries, results)
     if as_json:
         print_json({"model": str(model), "threads": count, "dims": dict(dims), "engines": rows})
@@ -162,10 +174,29 @@ def _entries(
     ]
 
 
+def check_passes(names: Sequence[str], model: Path) -> None:
+    """Refuse passes that cannot be disabled, before anything is started."""
+    from tilewright.cli.source import is_saved
+    from tilewright.core.errors import ConfigError
+    from tilewright.driver.options import make_options
+    from tilewright.driver.pipeline import passes_for
+
+    if names and is_saved(model):
+        raise ConfigError("pass.saved", f"{model} is compiled", help="give the .onnx file")
+    options = make_options(disable_passes=names)
+    passes_for(options.target, options.disable_passes)
+
+
+def _without(entry: Entry, passes: tuple[str, ...]) -> Entry:
+    """An entry of our engine without some graph passes; others stay as they are."""
+    from tilewright.bench.engines import ENGINES
+
+    ours = ENGINES[entry.engine].package == OURS
+    return replace(entry, disable_passes=passes) if ours else entry
+
+
 def tuned_entry(ours: Entry, records: Path) -> Entry:
     """Our engine a second time, with the schedules of a file of records."""
-    from dataclasses import replace
-
     from tilewright.core.errors import ConfigError
     from tilewright.tune.records import Records
 

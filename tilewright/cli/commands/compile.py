@@ -21,7 +21,7 @@ from tilewright.cli.options import (
     form_option,
     json_option,
     model_argument,
-    nearest_option,
+    nearest_workload_option,
     no_cache_option,
     overrides_option,
     precision_option,
@@ -58,7 +58,7 @@ BINARY = {"tw": "{}.tw", "library": "lib{}.so"}
 @dims_option
 @overrides_option
 @tuned_option
-@nearest_option
+@nearest_workload_option
 @click.option("--time-passes", is_flag=True, help="Say how long each stage and pass took.")
 @no_cache_option
 @json_option
@@ -73,7 +73,7 @@ def compile_command(
     dims: Mapping[str, int],
     overrides: Path | None,
     tuned: Path | None,
-    nearest: bool,
+    nearest_workload: bool,
     time_passes: bool,
     no_cache: bool,
     as_json: bool,
@@ -94,7 +94,7 @@ def compile_command(
             cache=not (no_cache or time_passes),
             overrides=overrides,
             tuned=tuned,
-            nearest=nearest,
+            nearest_workload=nearest_workload,
             timings=timings,
             progress=show,
         )

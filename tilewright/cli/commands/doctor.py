@@ -34,7 +34,7 @@ class Check(NamedTuple):
 
 
 @click.command("doctor")
-@click.option("--roofs", is_flag=True, help="Measure what the machine can do at best, anew.")
+@click.option("--roofline", is_flag=True, help="Measure the roofline of this machine again.")
 @click.option(
     "--calibrate",
     "task",
@@ -53,13 +53,13 @@ class Check(NamedTuple):
 @json_option
 @click.pass_context
 def doctor_command(
-    ctx: click.Context, roofs: bool, task: str | None, force: bool, as_json: bool
+    ctx: click.Context, roofline: bool, task: str | None, force: bool, as_json: bool
 ) -> None:
     """Check this machine and this installation."""
     if force and task != "calibrate":
         raise click.UsageError("--force is for --calibrate")
     task = "calibrate anyway" if force else task
-    checks = TASKS[task] if task else (_machine, _roofs) if roofs else CHECKS
+    checks = TASKS[task] if task else (_machine, _roofline) if roofline else CHECKS
     findings = [finding for check in checks for finding in _guarded(check)]
     if as_json:
         print_json([finding._asdict() for finding in findings])
@@ -141,7 +141,7 @@ def _rates_text(rates: CoreRates) -> str:
     )
 
 
-def _roofs() -> Iterator[Check]:
+def _roofline() -> Iterator[Check]:
     """What `profile` and `explain` compare kernels with; the best of all times it was measured."""
     from tilewright.runtime.roofline.roofline import machine_roofline
     from tilewright.target.host import host

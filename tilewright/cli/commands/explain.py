@@ -15,7 +15,7 @@ from tilewright.cli.options import (
     inputs_option,
     json_option,
     model_argument,
-    nearest_option,
+    nearest_workload_option,
     precision_option,
     seed_option,
     target_option,
@@ -48,7 +48,7 @@ WHOLE = "1 segment, 0 operators on the host"
 @precision_option
 @disable_pass_option
 @tuned_option
-@nearest_option
+@nearest_workload_option
 @threads_option
 @dims_option
 @json_option
@@ -64,7 +64,7 @@ def explain_command(
     precision: str,
     disable_passes: Sequence[str],
     tuned: Path | None,
-    nearest: bool,
+    nearest_workload: bool,
     threads: int | None,
     dims: Mapping[str, int],
     as_json: bool,
@@ -94,7 +94,7 @@ def explain_command(
         disable_passes=disable_passes,
         threads=threads,
         tuned=tuned,
-        nearest=nearest,
+        nearest_workload=nearest_workload,
     )
     if passes:
         from tilewright.cli.pass_table import explain_passes
@@ -119,17 +119,17 @@ def _explain_whole(model: Path, options: CompileOptions, html: Path | None, as_j
 
     with progress() as show:
         build = lower(read_source(model), replace(options, progress=show))
-    roofs = _roofs(options.threads) if options.target_name == "native" else None
+    roofline = _roofline(options.threads) if options.target_name == "native" else None
     rows = step_rows(build)
     if html is not None:
-        click.echo(write_text(html, report_page(model.name, build, rows, roofs)))
+        click.echo(write_text(html, report_page(model.name, build, rows, roofline)))
     elif as_json:
-        print_json(report_data(build, rows, roofs))
+        print_json(report_data(build, rows, roofline))
     else:
-        click.echo(f"{WHOLE}\n\n{explain_build(build, rows, roofs)}")
+        click.echo(f"{WHOLE}\n\n{explain_build(build, rows, roofline)}")
 
 
-def _roofs(threads: int | None) -> Roofline:
+def _roofline(threads: int | None) -> Roofline:
     """Those of this machine, for the least time that a kernel can take."""
     from tilewright.runtime.roofline.roofline import machine_roofline
     from tilewright.target.host import host

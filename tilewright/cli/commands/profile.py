@@ -74,7 +74,9 @@ def profile_command(
         ordered = [inputs[port.name] for port in executable.inputs]
         found: Profile | SegmentProfile
         if isinstance(executable, CompiledModel):
-            found = executable.profile(*ordered, runs=runs, roofs=_roofs(executable, precision))
+            found = executable.profile(
+                *ordered, runs=runs, roofline=_roofline(executable, precision)
+            )
         else:
             found = executable.profile(*ordered, runs=runs)
         used = executable.threads
@@ -86,10 +88,10 @@ def profile_command(
         click.echo(text)
 
 
-def _roofs(model: CompiledModel, precision: str) -> Roofline:
+def _roofline(model: CompiledModel, precision: str) -> Roofline:
     """What the machine can do at best that the model runs on."""
     from tilewright.driver.precision import machine_for
-    from tilewright.driver.report.gpu_roofline import gpu_roofs
+    from tilewright.driver.report.gpu_roofline import gpu_roofline
     from tilewright.runtime.roofline.roofline import machine_roofline
     from tilewright.target.gpu import GpuTarget
     from tilewright.target.registry import CUDA, resolve_gpu
@@ -98,7 +100,7 @@ def _roofs(model: CompiledModel, precision: str) -> Roofline:
     if about["kind"] == "gpu":
         machine = machine_for(resolve_gpu(f"{CUDA} -arch={about['cpu']}"), precision)
         assert isinstance(machine, GpuTarget)
-        return gpu_roofs(machine)
+        return gpu_roofline(machine)
     return machine_roofline(model.threads, show=lambda what: click.echo(what, err=True))
 
 

@@ -15,7 +15,7 @@ from tilewright.cli.options import (
     inputs_option,
     json_option,
     model_argument,
-    nearest_option,
+    nearest_workload_option,
     no_cache_option,
     precision_option,
     seed_option,
@@ -41,7 +41,7 @@ from tilewright.cli.output import print_json, print_table
 @precision_option
 @disable_pass_option
 @tuned_option
-@nearest_option
+@nearest_workload_option
 @no_cache_option
 @json_option
 def run_command(
@@ -56,7 +56,7 @@ def run_command(
     precision: str,
     disable_passes: Sequence[str],
     tuned: Path | None,
-    nearest: bool,
+    nearest_workload: bool,
     no_cache: bool,
     as_json: bool,
 ) -> None:
@@ -73,7 +73,7 @@ def run_command(
         threads=threads,
         cache=not no_cache,
         tuned=tuned,
-        nearest=nearest,
+        nearest_workload=nearest_workload,
     )
     with open_model(model, options) as executable:
         inputs = given_inputs(executable.inputs, files, dims if random else None, seed)

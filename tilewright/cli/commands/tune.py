@@ -3,7 +3,7 @@
 tilewright tune model.onnx --trials 512 --db records.db
 tilewright tune model.onnx --budget 5m                      # the best that is found in that time
 tilewright tune model.onnx --cluster 10.0.0.1:6379          # on all machines like this one
-tilewright tune model.onnx --learn-from other.db            # begin with what other models taught
+tilewright tune model.onnx --pretrain-from other.db         # a cost model that learnt from others
 tilewright compile model.onnx --tuned records.db
 """
 
@@ -70,18 +70,18 @@ def seconds(_: click.Context, __: click.Parameter, given: str | None) -> float |
 @click.option("--strategy", default="evolutionary", show_default=True)
 @click.option("--cost", help="The cost model. [default: lightgbm, or ridge where that is missing]")
 @click.option(
-    "--learn-from",
-    "teachers",
+    "--pretrain-from",
+    "pretrain_from",
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
     metavar="RECORDS",
-    help="A file of records of other models; the cost model begins with what they teach. "
+    help="A file of records of other models, on which the cost model is pre-trained. "
     "May be repeated.",
 )
 @click.option("--scheduler", default="gradient", show_default=True, help="Of tasks.")
 @click.option("--space", default="constructed", show_default=True, help="Of schedules.")
 @click.option("--batch", type=COUNT, default=16, show_default=True, help="Measured at once.")
-@click.option("--cold", is_flag=True, help="Empty the caches before every run.")
+@click.option("--cold-cache", is_flag=True, help="Evict the operands from caches before each run.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
 @click.option(
     "--cluster",
@@ -90,7 +90,7 @@ def seconds(_: click.Context, __: click.Parameter, given: str | None) -> float |
 )
 @dims_option
 @click.option(
-    "--at",
+    "--tune-dim",
     "sizes",
     multiple=True,
     metavar="NAME=SIZE",
@@ -107,11 +107,11 @@ def tune_command(
     db: Path,
     strategy: str,
     cost: str | None,
-    teachers: tuple[Path, ...],
+    pretrain_from: tuple[Path, ...],
     scheduler: str,
     space: str,
     batch: int,
-    cold: bool,
+    cold_cache: bool,
     seed: int,
     cluster: str | None,
     dims: Mapping[str, int],
@@ -129,18 +129,18 @@ def tune_command(
     from tilewright.cli.commands.tune_progress import watching
     from tilewright.cli.source import read_source
     from tilewright.driver.precision import check_precision
-    from tilewright.driver.tuning.end_to_end import Model
-    from tilewright.driver.tuning.session import SearchSettings, Session, tasks_of
+    from tilewright.driver.tuning.end_to_end import TuningModel
+    from tilewright.driver.tuning.session import SearchSettings, TuningSession, tasks_of
     from tilewright.target.host import host
     from tilewright.tune.records import Records
 
     if trials is None and budget is None:
         trials = TRIALS
     source, count = read_source(model), threads or host().cores
-    whole = Model(source, host(), dims, check_precision(precision), sizes, count)
-    with _taught(teachers, cost) as known_cost:
+    whole = TuningModel(source, host(), dims, check_precision(precision), sizes, count)
+    with _pretrained(pretrain_from, cost) as known_cost:
         method = _method(strategy, known_cost)
-        settings = SearchSettings(trials, budget, batch, method, scheduler, space, seed, cold)
+        settings = SearchSettings(trials, budget, batch, method, scheduler, space, seed, cold_cache)
         _check_names(settings)
         with progress() as say:
             say("finding the kernels of the model")
@@ -148,7 +148,7 @@ def tune_command(
         # Only now: a model that cannot be tuned leaves no file behind.
         with Records(db) as records:
             with _measuring(cluster) as open_measurer, watching() as show:
-                report = Session(whole, records, settings, show, open_measurer, tasks).run()
+                report = TuningSession(whole, records, settings, show, open_measurer, tasks).run()
             if as_json:
                 print_json(_data(model, db, report))
             else:
@@ -156,23 +156,25 @@ def tune_command(
 
 
 @contextmanager
-def _taught(teachers: tuple[Path, ...], cost: str | None) -> Iterator[str | None]:
-    """The cost model by name: one that has learnt from records, where some are given."""
-    if not teachers:
+def _pretrained(records: tuple[Path, ...], cost: str | None) -> Iterator[str | None]:
+    """The cost model by name: one that is pre-trained on records, where some are given."""
+    if not records:
         yield cost
         return
     if cost is not None:
         raise ConfigError(
             "tune.two-costs",
-            "--learn-from makes a cost model of its own",
+            "--pretrain-from makes a cost model of its own",
             help="leave --cost out",
         )
-    from tilewright.cli.commands.lab.pretrain import tasks_of_records
+    from tilewright.target.host import host
     from tilewright.tune.cost.pretrained import pretrain, write_model
+    from tilewright.tune.cost.training_data import read_training_data
 
+    tasks = [task for path in records for task in read_training_data(path, host())]
     with TemporaryDirectory() as folder:
         file = Path(folder) / "model.txt"
-        write_model(file, pretrain([t for path in teachers for t in tasks_of_records(path)]))
+        write_model(file, pretrain(tasks))
         yield f"pretrained:{file}"
 
 

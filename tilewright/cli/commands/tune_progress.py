@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from tilewright.driver.tuning.session import Session
+    from tilewright.driver.tuning.session import TuningSession
     from tilewright.driver.tuning.task_search import TaskSearch
 
 # As many kernels as fit on a screen, those first that take most of the model's time.
@@ -21,7 +21,7 @@ ROWS = 20
 # Over so many seconds the gain per second is told.
 RECENT = 30.0
 
-Show = Callable[["Session"], object]
+Show = Callable[["TuningSession"], object]
 
 
 @contextmanager
@@ -42,13 +42,13 @@ class View:
     def __init__(self) -> None:
         self._past: list[tuple[float, float]] = []
 
-    def picture(self, session: Session) -> Group | Text:
+    def picture(self, session: TuningSession) -> Group | Text:
         """A session as it stands."""
         if not session.report.searches:
             return Text(session.doing)
         return Group(_table(session.report.searches), Text(self.line(session)))
 
-    def line(self, session: Session) -> str:
+    def line(self, session: TuningSession) -> str:
         """What is being done, for how long yet, and what it has brought."""
         before, now = _sums(session.report.searches)
         parts = [session.doing, f"{session.report.trials} measurements"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-QUIET = 0.1
-"""The share of a core that others may use while something is measured."""
+IDLE = 0.1
+"""The fraction of a core that others may use while something is measured."""
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -16,15 +16,17 @@ from tilewright.runtime.profile import step_work
 from tilewright.runtime.roofline.roofline import Roofline
 
 
-def explain_build(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofline | None = None) -> str:
+def explain_build(
+    build: ModelBuild, rows: Sequence[StepRow], roofline: Roofline | None = None
+) -> str:
     """What passes changed, what was not fused and why, kernels with their schedules, the memory.
 
-    `rows` are those of the steps. With the roofs of the machine it also says the least time that
+    `rows` are those of the steps. With the roofline of the machine it also says the least time that
     each kernel can take there.
     """
     log = build.log
     precision = ["\n".join(["precision", *map(str, log.precision)])] if log.precision else []
-    kernels = _kernels(build, rows, roofs)
+    kernels = _kernels(build, rows, roofline)
     apart = _not_fused(log.not_fused)
     beside = _side_by_side(build)
     return "\n\n".join([_passes(log), *precision, apart, kernels, *beside, _memory(build)])
@@ -45,7 +47,7 @@ def _not_fused(pairs: Sequence[WhyNotFused]) -> str:
     return "\n".join([f"{len(pairs)} pairs not fused", *lines])
 
 
-def _kernels(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofline | None) -> str:
+def _kernels(build: ModelBuild, rows: Sequence[StepRow], roofline: Roofline | None) -> str:
     by_kernel = rows_by_kernel(rows)
     kernels = build.distinct_kernels
     tuned = sum(kernel.rule == "tuned" for kernel in kernels.values())
@@ -55,7 +57,7 @@ def _kernels(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofline | None)
     for name, places in by_kernel.items():
         kernel = kernels[name]
         lines.append(f"{name}  x{len(places)}  {schedule_line(schedule_data(kernel))}")
-        lines.append(f"    {_work(places[0], roofs, footprint)}")
+        lines.append(f"    {_work(places[0], roofline, footprint)}")
         lines += [f"    {line}" for line in place_lines(places)]
         lines += [f"      {step}" for step in _steps(kernel)]
     return "\n".join(lines)
@@ -91,12 +93,12 @@ def place_lines(places: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"unfused: {why}{f' ({count} times)' if count > 1 else ''}"
 
 
-def _work(row: Mapping[str, Any], roofs: Roofline | None, footprint: float) -> str:
+def _work(row: Mapping[str, Any], roofline: Roofline | None, footprint: float) -> str:
     text = f"flops {row['flops']}, bytes {row['bytes']}, of which weights {row['weights']}"
     work = step_work(row, {})
-    if work is None or roofs is None:
+    if work is None or roofline is None:
         return text
-    bound = roofs.bound(work, footprint)
+    bound = roofline.bound(work, footprint)
     return f"{text}; {bound.seconds * 1e3:.4f} ms at least, by {bound.by}"
 
 

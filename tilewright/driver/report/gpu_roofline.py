@@ -1,6 +1,7 @@
 """What a GPU can do at best, by its data sheet: products, other arithmetic, memory.
 
-    gpu_roofs(resolve("cuda -arch=sm_90a")).bound(Work(flops=2e12, bytes=6e6, element="f16"), 0)
+    roofline = gpu_roofline(resolve("cuda -arch=sm_90a"))
+    roofline.bound(KernelWork(flops=2e12, bytes=6e6, element="f16"), footprint=0)
 
 The L2 has no rate there: what lies in it counts as if it came from memory, so that a kernel that
 only passes on what its neighbours have left there may come out above the roof.
@@ -15,8 +16,8 @@ from tilewright.target.gpu import GpuTarget
 _TO_HALF = {"f16": 1.0, "bf16": 1.0, "f32": 0.5, "i8": 2.0, "u8": 2.0}
 
 
-def gpu_roofs(target: GpuTarget) -> Roofline:
-    """The roofs of a GPU."""
+def gpu_roofline(target: GpuTarget) -> Roofline:
+    """The roofline of a GPU."""
     products = {
         shape.operands: target.mma_rate * _TO_HALF[shape.operands]
         for shape in target.mma_shapes

@@ -30,9 +30,9 @@ svg { width: 100%; height: 20em; background: #8881; } rect { stroke: #fff; }
 
 
 def report_data(
-    build: ModelBuild, rows: Sequence[StepRow], roofs: Roofline | None = None
+    build: ModelBuild, rows: Sequence[StepRow], roofline: Roofline | None = None
 ) -> dict[str, Any]:
-    """Passes, kernels, the memory plan; with roofs, the least time of each kernel.
+    """Passes, kernels, the memory plan; with a roofline, the least time of each kernel.
 
     `rows` are those of the steps.
     """
@@ -50,7 +50,9 @@ def report_data(
             "allowed": build.precision,
             "products": [*map(str, timings.passes.precision)],
         },
-        "kernels": [_kernel_data(k, by_kernel[k.name], roofs, footprint) for k in kernels.values()],
+        "kernels": [
+            _kernel_data(k, by_kernel[k.name], roofline, footprint) for k in kernels.values()
+        ],
         "memory": {
             "arena": plan.peak,
             "lower_bound": plan.lower_bound,
@@ -62,11 +64,11 @@ def report_data(
 
 
 def _kernel_data(
-    kernel: Kernel, places: Sequence[dict[str, Any]], roofs: Roofline | None, footprint: float
+    kernel: Kernel, places: Sequence[dict[str, Any]], roofline: Roofline | None, footprint: float
 ) -> dict[str, Any]:
     first = places[0]
     work = step_work(first, {})
-    bound = None if work is None or roofs is None else roofs.bound(work, footprint)
+    bound = None if work is None or roofline is None else roofline.bound(work, footprint)
     return {
         "name": kernel.name,
         "calls": len(places),
@@ -86,10 +88,10 @@ def report_page(
     title: str,
     build: ModelBuild,
     rows: Sequence[StepRow],
-    roofs: Roofline | None = None,
+    roofline: Roofline | None = None,
 ) -> str:
     """The page."""
-    data = report_data(build, rows, roofs)
+    data = report_data(build, rows, roofline)
     memory = data["memory"]
     parts = [
         f"<h1>{escape(title)}</h1>",

@@ -18,7 +18,7 @@ from math import prod
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr
 from tilewright.arith.walk import free_vars
-from tilewright.driver.report.gpu_roofline import gpu_roofs
+from tilewright.driver.report.gpu_roofline import gpu_roofline
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TYPICAL_SIZE, TensorType
 from tilewright.lower.kernel_cost import group_flops
@@ -27,7 +27,7 @@ from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.context import Pass, PassContext
 from tilewright.passes.fuse import fuse
 from tilewright.passes.manager import apply_pass, pass_name, run_passes
-from tilewright.runtime.roofline.roofline import Roofline, Work
+from tilewright.runtime.roofline.roofline import KernelWork, Roofline
 from tilewright.target.gpu import GpuTarget
 from tilewright.target.target import Target
 
@@ -39,7 +39,7 @@ _NARROW = ("i8", "u8", "bf16", "f16")
 
 @dataclass(frozen=True)
 class PassEffect:
-    """The model after one run of a pass; `estimated_s` is `None` without the machine's roofs."""
+    """The model after one run of a pass; `estimated_s` is `None` without the machine's roofline."""
 
     name: str
     nodes: int
@@ -49,27 +49,27 @@ class PassEffect:
 
 
 def pass_effects(
-    graph: Graph, passes: Sequence[Pass], context: PassContext, roofs: Roofline | None
+    graph: Graph, passes: Sequence[Pass], context: PassContext, roofline: Roofline | None
 ) -> list[PassEffect]:
     """The model as it is imported, and after each pass that changes it."""
-    effects = [_effect(IMPORT, graph, context, roofs)]
+    effects = [_effect(IMPORT, graph, context, roofline)]
     for p in passes:
         after = run_passes(graph, (p,), context)
         if after is not graph:
-            effects.append(_effect(pass_name(p), after, context, roofs))
+            effects.append(_effect(pass_name(p), after, context, roofline))
         graph = after
     return effects
 
 
-def roofs_of(target: Target, native: Roofline | None) -> Roofline | None:
-    """The roofs of a GPU by its data sheet, those of this machine where they were measured."""
-    return gpu_roofs(target) if isinstance(target, GpuTarget) else native
+def roofline_of(target: Target, native: Roofline | None) -> Roofline | None:
+    """The roofline of a GPU by its data sheet, that of this machine where it was measured."""
+    return gpu_roofline(target) if isinstance(target, GpuTarget) else native
 
 
-def _effect(name: str, graph: Graph, context: PassContext, roofs: Roofline | None) -> PassEffect:
+def _effect(name: str, graph: Graph, context: PassContext, roofline: Roofline | None) -> PassEffect:
     works = [_work(g, n) for g, n in _kernels(_grouped(graph, context))]
     footprint = float(sum(c.data.nbytes for c in graph.constants))
-    seconds = None if roofs is None else sum(roofs.bound(w, footprint).seconds for w in works)
+    seconds = None if roofline is None else sum(roofline.bound(w, footprint).seconds for w in works)
     nodes = sum(1 for _ in _model_nodes(graph))
     return PassEffect(name, nodes, len(works), int(sum(w.bytes for w in works)), seconds)
 
@@ -101,13 +101,13 @@ def _kernels(graph: Graph) -> Iterator[tuple[Graph, Node]]:
             yield graph, n
 
 
-def _work(graph: Graph, n: Node) -> Work:
+def _work(graph: Graph, n: Node) -> KernelWork:
     read = [name for name in dict.fromkeys(n.inputs) if name]
     sizes = {name: _bytes(graph.types[name]) for name in (*read, *n.outputs)}
     weights = sum(sizes[name] for name in read if name in graph.constant_by_name)
     dtypes = {t.dtype.name for t in map(graph.types.get, read) if isinstance(t, TensorType)}
     element = next((name for name in _NARROW if name in dtypes), "f32")
-    return Work(_typical(_flops(graph, n)), sum(sizes.values()), weights, element)
+    return KernelWork(_typical(_flops(graph, n)), sum(sizes.values()), weights, element)
 
 
 def _flops(graph: Graph, n: Node) -> Expr:

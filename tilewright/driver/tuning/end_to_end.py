@@ -41,7 +41,7 @@ RUNS = 3
 
 
 @dataclass(frozen=True)
-class Model:
+class TuningModel:
     """What is tuned: a model and how it is compiled; `sizes` are for those left symbolic."""
 
     source: Any
@@ -68,7 +68,7 @@ class Latency:
 class WholeModel:
     """A model in files: compiled as it is, and with records; its inputs are drawn at random."""
 
-    def __init__(self, model: Model, folder: Path) -> None:
+    def __init__(self, model: TuningModel, folder: Path) -> None:
         self.model = model
         self.folder = folder
         self._plain = folder / "plain.tw"
@@ -83,7 +83,7 @@ class WholeModel:
         inputs = [np.load(path) for path in job.inputs]
         with Executable(read_container(self._plain)) as loaded:
             loaded.set_threads(self.model.threads)
-            profile = loaded.profile(*inputs, runs=RUNS, roofs=machine_roofline(loaded.threads))
+            profile = loaded.profile(*inputs, runs=RUNS, roofline=machine_roofline(loaded.threads))
         return {row.name: row for row in profile.by_kernel()}
 
     def compare(self, records: Path, measurer: Measures) -> Latency:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.driver.tuning.end_to_end import Latency, Model
+from tilewright.driver.tuning.end_to_end import Latency, TuningModel
 from tilewright.driver.tuning.task_search import RecordWriter, TaskSearch
 from tilewright.tune.records import Pairs, Record
 from tilewright.tune.tuned_schedules import FASTER, typical
@@ -24,7 +24,7 @@ from tilewright.tune.workload import model_hash, workload_hash
 class ModelSchedules:
     """The kernels of a model, and the traces of those that do not get their built-in schedule."""
 
-    model: Model
+    model: TuningModel
     writer: RecordWriter
     searches: Sequence[TaskSearch]
     traces: Mapping[str, str]

@@ -1,7 +1,7 @@
 """A tuning session: tasks, search, measurement and records, from a model to tuned schedules.
 
     with Records(path) as records:
-        report = Session(model, records, SearchSettings(trials=512)).run()
+        report = TuningSession(model, records, SearchSettings(trials=512)).run()
 
 What is in the records counts: the same session again measures nothing twice and goes on where the
 last one ended, however it ended. An interrupt ends the search; what it found is still compared with
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tilewright.core.errors import ExecutionError, TuneError
 from tilewright.driver.tuning.budget import Budget
-from tilewright.driver.tuning.end_to_end import Latency, Model, WholeModel
+from tilewright.driver.tuning.end_to_end import Latency, TuningModel, WholeModel
 from tilewright.driver.tuning.extract_tasks import Extraction, TuningTask, extract_tasks
 from tilewright.driver.tuning.model_schedules import ModelSchedules
 from tilewright.driver.tuning.task_files import write_task
@@ -65,7 +65,7 @@ class SearchSettings:
     cold: bool = False
 
 
-def tasks_of(model: Model, settings: SearchSettings) -> Extraction:
+def tasks_of(model: TuningModel, settings: SearchSettings) -> Extraction:
     """The kernels of a model that can be tuned."""
     return extract_tasks(
         model.source, model.target, model.dims, model.precision, model.sizes, settings.seed
@@ -88,7 +88,7 @@ class TuningReport:
         return sum(search.trials for search in self.searches)
 
 
-class Session:
+class TuningSession:
     """One run of the tuner; `show` is told after everything that happens.
 
     `open_measurer` gives whoever measures: once for the search, once for what is compared then.
@@ -97,10 +97,10 @@ class Session:
 
     def __init__(
         self,
-        model: Model,
+        model: TuningModel,
         records: Records,
         settings: SearchSettings,
-        show: Callable[[Session], object] = lambda session: None,
+        show: Callable[[TuningSession], object] = lambda session: None,
         open_measurer: OpenMeasurer = measure_here,
         tasks: Extraction | None = None,
     ) -> None:
@@ -188,7 +188,7 @@ class Session:
             return make([search.task.about for search in searches])
         self._now("timing the kernels in the model")
         times = whole.kernel_times()
-        scheduler = make([_with_roof(search.task, times) for search in searches])
+        scheduler = make([_with_bound(search.task, times) for search in searches])
         for number, search in enumerate(searches):
             task = search.task
             if search.trials:
@@ -256,11 +256,11 @@ class Session:
         return whole.compare(self.records.path, measurer)
 
 
-def _with_roof(task: TuningTask, times: Mapping[str, KernelTime]) -> Task:
+def _with_bound(task: TuningTask, times: Mapping[str, KernelTime]) -> Task:
     """What a scheduler is told of a task, with the least seconds that a run of it takes."""
     bounds = [times[name].bound for name in task.kernels & times.keys()]
     least = sum(bound.seconds for bound in bounds if bound is not None)
-    return replace(task.about, roof=least / task.about.weight)
+    return replace(task.about, least_seconds=least / task.about.weight)
 
 
 def _promise(search: TaskSearch) -> float:

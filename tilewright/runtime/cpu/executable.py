@@ -62,12 +62,12 @@ class Executable(CompiledModel):
         _ALIVE.add(self)
 
     def profile(
-        self, /, *args: Any, runs: int = 10, roofs: Roofline | None = None, **named: Any
+        self, /, *args: Any, runs: int = 10, roofline: Roofline | None = None, **named: Any
     ) -> Profile:
         """Run the model once to warm up, then `runs` times with clocks and as often without.
 
-        With the `roofs` of this machine (see `machine_roofline`; those measured before need not
-        be given) it also says how near each kernel comes to what is possible.
+        With the `roofline` of this machine (see `machine_roofline`; one that was measured before
+        need not be given) it also says how near each kernel comes to its bound.
         """
         from tilewright.runtime.profile import Measured, make_profile
         from tilewright.runtime.roofline.roofline import known_roofline
@@ -89,7 +89,7 @@ class Executable(CompiledModel):
         )  # data-dependent ones follow
         footprint = self._container.weights.nbytes + plan.arena_size
         measured = Measured(times.tolist(), clocked, wholes)
-        known = roofs or known_roofline(self.threads)
+        known = roofline or known_roofline(self.threads)
         return make_profile(manifest, sizes, measured, footprint, known)
 
     def kernel_times(self, /, *args: Any, runs: int = 1) -> np.ndarray:

@@ -86,7 +86,7 @@ class CudaExecutable(CompiledModel):
             )
 
     def profile(
-        self, /, *args: Any, runs: int = 10, roofs: Roofline | None = None, **named: Any
+        self, /, *args: Any, runs: int = 10, roofline: Roofline | None = None, **named: Any
     ) -> Profile:
         """Run the model `runs` times with an event after each kernel and as often as a whole."""
         from tilewright.runtime.profile import Measured, make_profile
@@ -102,7 +102,7 @@ class CudaExecutable(CompiledModel):
         sizes = dict(zip(self.manifest["symbols"], plan.dims, strict=False))
         measured = Measured(times, [sum(row) for row in times], wholes)
         footprint = self._container.weights.nbytes + plan.arena_size
-        return make_profile(self._container.manifest, sizes, measured, footprint, roofs)
+        return make_profile(self._container.manifest, sizes, measured, footprint, roofline)
 
     def latency(self, *args: Any, runs: int = 100) -> list[float]:
         """Milliseconds of each of so many runs, with inputs on the GPU already."""

@@ -1,4 +1,4 @@
-"""Measuring the roofs with the kernels of `kernels.py`, the best of many short repeats.
+"""Measuring the roofline with the kernels of `kernels.py`, the best of many short repeats.
 
 What each core has of its own (arithmetic, its caches) is measured on one and counted for every
 thread; shared resources (the last-level cache, memory) are measured on all threads at once.
@@ -35,7 +35,7 @@ _CACHES = {1: 32 << 10, 2: 512 << 10, 3: 8 << 20}
 
 
 def measure_roofline(threads: int) -> Roofline:
-    """All roofs at a number of threads."""
+    """The roofline at a number of threads."""
     instructions = host_instructions()
     kernels, engine = compile_roof_kernels(instructions.values())
     try:

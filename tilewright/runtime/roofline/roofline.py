@@ -1,12 +1,12 @@
-"""What this machine can do at best: operations a second by type, bytes a second by cache level.
+"""The roofline of this machine: operations a second by type, bytes a second by cache level.
 
 The bound of a kernel is the time its operations take at the arithmetic roof or its bytes at the
 roof of the cache they come from, whichever is longer. What a kernel exchanges with its neighbours
 is in the smallest cache it fits into; the model's weights were last touched a whole run ago, so
 they come from the smallest cache that the whole model fits into.
 
-    roofs = machine_roofline(threads)      # measured once, in about 2 s, then kept on disk
-    roofs.bound(Work(flops=2e9, bytes=6e6, weights=4e6), footprint=1e8)
+    roofline = machine_roofline(threads)      # measured once, in about 2 s, then kept on disk
+    roofline.bound(KernelWork(flops=2e9, bytes=6e6, weights=4e6), footprint=1e8)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSION = "2"  # of what is measured
 
 
 @dataclass(frozen=True)
-class Work:
+class KernelWork:
     """What one call of a kernel does: operations, bytes moved, how many of those are weights."""
 
     flops: float
@@ -52,7 +52,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Roofline:
-    """The roofs at one number of threads, and what reading the clock costs."""
+    """The arithmetic and bandwidth roofs for a number of threads, and the cost of the clock."""
 
     threads: int
     flops_per_second: Mapping[str, float]
@@ -63,7 +63,7 @@ class Roofline:
         """The smallest level that holds `size` bytes."""
         return next((one for one in self.levels if size <= one.bytes), self.levels[-1])
 
-    def bound(self, work: Work, footprint: float) -> Bound:
+    def bound(self, work: KernelWork, footprint: float) -> Bound:
         """The least time of a kernel in a model whose weights and arena take `footprint` bytes."""
         rate = self.flops_per_second.get(work.element, self.flops_per_second["f32"])
         compute = work.flops / rate
@@ -105,7 +105,7 @@ def machine_roofline(
     again: bool = False,
     show: Callable[[str], None] = lambda what: None,
 ) -> Roofline:
-    """The roofs of this machine, measured where they are not known yet or are wanted `again`."""
+    """The roofline of this machine, measured where it is not known yet or `again`."""
     from tilewright.runtime.roofline.measure import measure_roofline
 
     known = known_roofline(threads)
@@ -120,11 +120,11 @@ def machine_roofline(
 
 
 def known_roofline(threads: int) -> Roofline | None:
-    """The roofs of this machine where they have been measured."""
+    """The roofline of this machine, if it was measured."""
     store = open_cache()
     path = store.get(_key(threads)) if store is not None else None
     return None if path is None else Roofline.from_data(json.loads(path.read_text()))
 
 
 def _key(threads: int) -> str:
-    return fingerprint("roofs", _VERSION, machine_identity() or "unknown", str(threads))
+    return fingerprint("roofline", _VERSION, machine_identity() or "unknown", str(threads))

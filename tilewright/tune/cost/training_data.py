@@ -1,6 +1,6 @@
-"""What records teach a cost model: the programs that were measured, task by task.
+"""Training data of a cost model from records: the programs that were measured, task by task.
 
-A record has the workload and the trace, so the program can be made again, and with it the features
+A record has the workload and the trace, from which the program is rebuilt, and with it the features
 that this version has. Times under different conditions are different tasks.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -44,12 +45,14 @@ def recorded_tasks(records: Records, target: CpuTarget) -> list[Measured]:
     return [task for task in tasks if np.isfinite(task[1]).sum() >= FEWEST]
 
 
-def learnable(tasks: list[Measured], source: str) -> list[Measured]:
-    """The tasks, if there are any."""
+def read_training_data(path: Path, target: CpuTarget) -> list[Measured]:
+    """The tasks of a file of records; an error if there are none for the target."""
+    with Records(path, read_only=True) as records:
+        tasks = recorded_tasks(records, target)
     if not tasks:
         raise ConfigError(
             "cost.too-few-records",
-            f"{source} has no task of this machine with {FEWEST} measurements to learn from",
+            f"{path} has no task of this machine with {FEWEST} measurements to learn from",
             help="tune something first, or leave it out",
         )
     return tasks

@@ -1,14 +1,14 @@
-"""After Ansor's: the next batch goes where it shortens the model's latency most for its time.
+"""A variant of Ansor's: the next batch goes where it shortens the model's latency most a second.
 
 The gain of a batch for task i, with weight w and best time g after t batches, is estimated as
 
     w · (α · (g(t−Δ) − g(t)) / Δ + (1 − α) · (g − r) / t²)
 
-The first term is how it went lately, the second how it might go: no program is faster than the
-roofs of the machine allow, which is r; where what is left to gain falls as 1/t, the next batch
-gains as 1/t², and tasks get batches as the roots of what they might gain. `ansor.py` hopes for
+The first term is the recent gain, the second the possible one: no program is faster than the
+roofline bound r of the task. If what is left to gain falls as 1/t, the next batch gains as 1/t²,
+and tasks get batches in proportion to the square roots of their possible gains. `ansor.py` expects
 more; docs/log/2026-11-16-tuning-gains.md compares both. Trials of long kernels take longer, so the
-gain counts for each second that batches of a task have taken.
+gain is divided by the seconds that a batch of the task takes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewright.tune.task_scheduler.task_scheduler import Progress, Task, TaskSc
 
 # No batch is taken to be shorter.
 LEAST_SECONDS = 1e-3
-# Roofline are not exact: this share of a time may be gained at any.
+# A roofline is not exact: this fraction of a time may always be gained.
 DOUBT = 0.05
 
 
@@ -59,4 +59,4 @@ class GradientScheduler(TaskScheduler):
 
     def hope(self, one: Progress) -> float:
         """Seconds that one more batch might save of one run of a task."""
-        return max(one.now - one.task.roof, DOUBT * one.now) / len(one.best) ** 2
+        return max(one.now - one.task.least_seconds, DOUBT * one.now) / len(one.best) ** 2

@@ -19,14 +19,14 @@ class Task:
     """A kernel to tune: how often the model runs it, the work of one run, and what it is like.
 
     Tasks of one `kind`, if it is not empty, may be expected to reach the same throughput. The
-    `roof` are the seconds that a run takes at least, as far as is known of the machine.
+    `least_seconds` are the seconds that a run takes at least, as far as is known of the machine.
     """
 
     name: str
     weight: float = 1.0
     flops: float = 1.0
     kind: str = ""
-    roof: float = 0.0
+    least_seconds: float = 0.0
 
 
 @dataclass

@@ -35,7 +35,7 @@ COMMANDS = {
     "spaces",
     multiple=True,
     metavar="NAME|FILE",
-    help="May be repeated; see `tilewright list spaces`. [default: all of those]",
+    help="May be repeated; see `tilewright list recorded-spaces`. [default: all of those]",
 )
 @click.option("--strategies", default="random,genetic,annealing,evolutionary", show_default=True)
 @click.option(

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tilewright.cli.commands.lab.options import programs_option
-
-if TYPE_CHECKING:
-    from tilewright.tune.cost.pretrained import Measured
 
 
 @click.command("pretrain")
@@ -31,23 +27,15 @@ def pretrain_command(
 
     `--cost-models pretrained:FILE` and `tilewright tune --cost pretrained:FILE` search with it.
     """
+    from tilewright.target.host import host
     from tilewright.tune.benchmark.accuracy import program_task
     from tilewright.tune.cost.pretrained import pretrain, write_model
+    from tilewright.tune.cost.training_data import read_training_data
     from tilewright.tune.space.table import program_spaces
 
     named = spaces if spaces or files else program_spaces()
     tasks = [program_task(name) for name in named]
-    tasks += [task for path in files for task in tasks_of_records(path)]
+    tasks += [task for path in files for task in read_training_data(path, host())]
     write_model(file, pretrain(tasks, seed))
     rows = sum(len(seconds) for _, seconds in tasks)
     click.echo(f"{file}: learnt from {rows} programs of {len(tasks)} tasks")
-
-
-def tasks_of_records(path: Path) -> list[Measured]:
-    """What a file of records has to teach about this machine."""
-    from tilewright.target.host import host
-    from tilewright.tune.cost.training_data import learnable, recorded_tasks
-    from tilewright.tune.records import Records
-
-    with Records(path, read_only=True) as records:
-        return learnable(recorded_tasks(records, host()), str(path))
