@@ -75,7 +75,7 @@ class HarnessSettings:
 
 
 @dataclass
-class Result:
+class EngineResult:
     """What was measured of one entry."""
 
     label: str
@@ -110,7 +110,7 @@ def measure(
     entries: Sequence[Entry],
     settings: HarnessSettings,
     show: Callable[[str], None] = lambda what: None,
-) -> list[Result]:
+) -> list[EngineResult]:
     """Load every entry, then run them in rounds; one that fails is not run any more."""
     with tempfile.TemporaryDirectory(prefix="tilewright-bench-") as folder:
         harness = _Harness(entries, settings, Path(folder))
@@ -131,7 +131,7 @@ class _Harness:
         self.settings = settings
         self.folder = folder
         self.workers: dict[str, Worker] = {}
-        self.results = {label: Result(label) for label in self.entries}
+        self.results = {label: EngineResult(label) for label in self.entries}
         self.idle_timeout = settings.idle_timeout
 
     def load(self, show: Callable[[str], None]) -> None:

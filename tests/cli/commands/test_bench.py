@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.invoke import fail, succeed, succeed_json
 from tilewright.bench.engines import ENGINES, Engine
-from tilewright.bench.interleaved import Entry, Result
+from tilewright.bench.interleaved import EngineResult, Entry
 from tilewright.cli.commands.bench import engine_names, summarize
 from tilewright.core.errors import ExecutionError
 
@@ -74,9 +74,9 @@ def test_what_cannot_be_measured(mlp_file: Path) -> None:
 def test_without_a_pass(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[Entry] = []
 
-    def measure(entries: list[Entry], *_: object) -> list[Result]:
+    def measure(entries: list[Entry], *_: object) -> list[EngineResult]:
         measured.extend(entries)
-        return [Result(entry.label, failure="not run") for entry in entries]
+        return [EngineResult(entry.label, failure="not run") for entry in entries]
 
     monkeypatch.setattr("tilewright.bench.interleaved.measure", measure)
     monkeypatch.setitem(ENGINES, "other", Engine("json", ENGINES["tilewright"].load, ""))
@@ -101,4 +101,4 @@ def test_an_engine_that_fails_is_reported(mlp_file: Path, monkeypatch: pytest.Mo
 def test_ours_must_not_fail() -> None:
     entry = Entry("tilewright", "tilewright", "m", "i", 1)
     with pytest.raises(ExecutionError, match="out of luck"):
-        summarize([entry], [Result("tilewright", failure="out of luck")])
+        summarize([entry], [EngineResult("tilewright", failure="out of luck")])

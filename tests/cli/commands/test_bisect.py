@@ -15,7 +15,7 @@ from tilewright.passes import fuse
 def test_a_right_model(mlp_file: Path) -> None:
     text = succeed("bisect", mlp_file, "--dim", "N=3")
     assert "output probabilities: differs by" in text
-    assert "nothing moves a result" in text
+    assert "nothing changes a result" in text
     np.save("x.npy", np.ones((2, 16), np.float32))
     report = succeed_json("bisect", mlp_file, "-i", "x=x.npy", "--tolerance", 0.01)
     assert report["finding"] is None

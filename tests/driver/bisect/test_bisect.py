@@ -39,7 +39,7 @@ def test_a_right_model(layers: int, rows: int | str) -> None:
     assert report.finding is None
     assert report.compilations == 1
     assert report.errors["y"] < 1e-5
-    assert "nothing moves a result" in report.text()
+    assert "nothing changes a result" in report.text()
 
 
 def test_a_wrong_rule(monkeypatch: pytest.MonkeyPatch) -> None:

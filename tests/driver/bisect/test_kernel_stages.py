@@ -9,8 +9,8 @@ import pytest
 from tests.driver.bisect.deep_model import deep_input, deep_model
 from tests.driver.bisect.test_kernels import negated
 from tilewright.driver.bisect import kernel_stages
-from tilewright.driver.bisect.kernel_stages import Case, find_in_kernel
-from tilewright.driver.bisect.native_runner import Native
+from tilewright.driver.bisect.kernel_stages import KernelCase, find_in_kernel
+from tilewright.driver.bisect.native_runner import NativeRunner
 from tilewright.driver.bisect.reference_values import ReferenceValues
 from tilewright.driver.bisect.tolerance import Tolerance
 from tilewright.driver.compile_graph import optimized_graph
@@ -24,16 +24,16 @@ from tilewright.target.host import host
 ALLOWED = Tolerance(1e-3)
 
 
-def case() -> tuple[Case, Native]:
-    native = Native(host())
+def case() -> tuple[KernelCase, NativeRunner]:
+    native = NativeRunner(host())
     graph = optimized_graph(deep_model(2), make_options())
-    reference = ReferenceValues(deep_input(), native.run_plainly)
+    reference = ReferenceValues(deep_input(), native.run_unscheduled)
     values, n = reference.values(graph), graph.nodes[1]
     arrays = [values[name] for name in n.inputs]
     types = [graph.types[name] for name in n.inputs]
     constants = frozenset(graph.constant_by_name)
     wanted = [values[o] for o in n.outputs]
-    return Case(n, arrays, types, wanted, reference.sizes(graph), constants), native
+    return KernelCase(n, arrays, types, wanted, reference.sizes(graph), constants), native
 
 
 @pytest.mark.parametrize("limit", [0, kernel_stages.INTERPRETED])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.driver.bisect.deep_model import deep_input, deep_model
-from tilewright.driver.bisect.native_runner import Native, unscheduled
+from tilewright.driver.bisect.native_runner import NativeRunner, unscheduled
 from tilewright.driver.bisect.reference_values import ReferenceValues
 from tilewright.driver.compile_graph import optimized_graph
 from tilewright.driver.extract_node import extract_node
@@ -12,9 +12,9 @@ from tilewright.target.host import host
 
 
 def test_a_kernel_alone_gives_what_it_gives_in_the_model() -> None:
-    native = Native(host())
+    native = NativeRunner(host())
     graph = optimized_graph(deep_model(2, "N"), make_options())
-    reference = ReferenceValues(deep_input(), native.run_plainly)
+    reference = ReferenceValues(deep_input(), native.run_unscheduled)
     values, sizes = reference.values(graph), reference.sizes(graph)
     node = graph.nodes[1]
     arrays = [values[name] for name in node.inputs]

@@ -4,7 +4,7 @@ import numpy as np
 
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32
-from tilewright.driver.bisect.native_runner import Native
+from tilewright.driver.bisect.native_runner import NativeRunner
 from tilewright.driver.bisect.probe import probe, values_in_memory
 from tilewright.driver.compile_graph import optimized_graph
 from tilewright.driver.options import make_options
@@ -39,7 +39,7 @@ def test_every_value_is_seen_those_inside_others_too() -> None:
     exposed = values_in_memory(graph)
     assert "y" not in exposed
     probed = probe(graph, exposed)
-    found = probed.values(Native(host()).run(probed.graph, inputs), {"N": 3})
+    found = probed.values(NativeRunner(host()).run(probed.graph, inputs), {"N": 3})
     assert {"a", "b", "both", "y"} <= found.keys()
     for name, array in found.items():
         wanted = run_graph(probe(graph, [name]).graph, inputs)[name]

@@ -8,7 +8,7 @@ from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ExecutionError
 from tilewright.driver.bisect import reference_values as module
-from tilewright.driver.bisect.native_runner import Native
+from tilewright.driver.bisect.native_runner import NativeRunner
 from tilewright.driver.bisect.reference_values import ReferenceValues
 from tilewright.driver.compile_graph import optimized_graph
 from tilewright.driver.options import make_options
@@ -45,9 +45,9 @@ def test_long_loops_run_as_machine_code(monkeypatch: pytest.MonkeyPatch) -> None
     x = g.input("x", TensorType(F32, (Var("N"), const(5))))
     graph = g.graph(g.add("cumsum", x, attrs=ScanAttrs(axis=1), name="y"))
     data = np.random.default_rng(0).standard_normal((3, 5)).astype(np.float32)
-    native = Native(host())
+    native = NativeRunner(host())
     monkeypatch.setattr(module, "INTERPRETED", 0)
-    (y,) = ReferenceValues({"x": data}, native.run_plainly).outputs(graph)
+    (y,) = ReferenceValues({"x": data}, native.run_unscheduled).outputs(graph)
     np.testing.assert_allclose(y, data.cumsum(1), rtol=1e-6)
     assert native.compilations == 1
 

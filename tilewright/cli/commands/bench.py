@@ -27,7 +27,7 @@ from tilewright.cli.options import (
 from tilewright.cli.output import print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from tilewright.bench.interleaved import Entry, Result
+    from tilewright.bench.interleaved import EngineResult, Entry
 
 OURS = "tilewright"
 ALL = "all"
@@ -207,7 +207,7 @@ def tuned_entry(ours: Entry, records: Path) -> Entry:
     return replace(ours, label=label, outputs=outputs, tuned=str(records.resolve()))
 
 
-def summarize(entries: Sequence[Entry], results: Sequence[Result]) -> list[dict[str, Any]]:
+def summarize(entries: Sequence[Entry], results: Sequence[EngineResult]) -> list[dict[str, Any]]:
     """One row an engine: its figures, how much longer than ours it takes, how far it lies apart.
 
     The difference is to the first other engine that answered. Where ours fails, that is raised.

@@ -1,4 +1,4 @@
-"""`tilewright bisect`: which pass, fusion or schedule first moves a result, and in which node."""
+"""`tilewright bisect`: which pass, fusion or schedule first changes a result, and in which node."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def bisect_command(
     precision: str,
     as_json: bool,
 ) -> int:
-    """Find the first pass, fusion or schedule that moves a result of MODEL (.onnx or .graph).
+    """Find the first pass, fusion or schedule that changes a result of MODEL (.onnx or .graph).
 
     What MODEL means is computed by the interpreter; inputs that are not given are drawn. The exit
     status is 0 if the machine code is right, and 1 if something was found.

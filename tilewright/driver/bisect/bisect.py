@@ -1,11 +1,11 @@
-"""`bisect`: the first pass, fusion or schedule that moves a model's results, and the node.
+"""`bisect`: the first pass, fusion or schedule step that changes a model's results, and the node.
 
     report = bisect("model.onnx", {"x": x})
     report.finding                      # None, if the results are right
 
-What is right is what the imported graph means, by the interpreter. First the passes over the graph
-are looked at, then the kernels, then the memory that they share. A model in segments is run on what
-is right, and each segment is looked at as it comes.
+The reference is the imported graph, run by the interpreter. First the graph passes are checked,
+then the kernels, then the arena. A segmented model is run on reference values, and each segment is
+checked when it is reached.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from tilewright.core.numeric_error import array_error
 from tilewright.driver.artifact.manifest import graph_ports
 from tilewright.driver.bisect.kernels import find_kernel, find_overwritten
-from tilewright.driver.bisect.native_runner import Native
+from tilewright.driver.bisect.native_runner import NativeRunner
 from tilewright.driver.bisect.passes import changes, find_pass
 from tilewright.driver.bisect.reference_values import ReferenceValues
 from tilewright.driver.bisect.report import BisectReport, Finding
@@ -48,20 +48,20 @@ def bisect(
     allowed: float | None = None,
     progress: Progress = no_progress,
 ) -> BisectReport:
-    """Compare what a model's machine code gives for `inputs` with what the model means.
+    """Compare what a model's machine code gives for `inputs` with the interpreter.
 
     `allowed` is the largest difference that is no mistake, relative to the largest magnitude of a
     result; by default that depends on the precision.
     """
     limit = tolerance(allowed, check_precision(precision))
-    native = Native(resolve_cpu("native"), precision, threads, progress)
+    native = NativeRunner(resolve_cpu("native"), precision, threads, progress)
     search = _Search(native, limit)
     try:
         graph = import_graph(source, dims)
     except DataDependent:
         SegmentedModel(OnnxSegmentSource(source, dims), search.segment).run(inputs)
     else:
-        search.look(source, graph, inputs, dims)
+        search.check(source, graph, inputs, dims)
     return BisectReport(
         search.errors, limit.allowed, search.finding, native.compilations, tuple(search.notes)
     )
@@ -71,14 +71,14 @@ def bisect(
 class _Search:
     """What was found so far."""
 
-    native: Native
+    native: NativeRunner
     allowed: Tolerance
     errors: dict[str, float] = field(default_factory=dict)
     finding: Finding | None = None
     notes: list[str] = field(default_factory=list)
     segments: int = 0
 
-    def look(
+    def check(
         self,
         source: Any,
         graph: Graph,
@@ -86,9 +86,9 @@ class _Search:
         dims: Mapping[str, int] | None = None,
         prefix: str = "",
     ) -> list[np.ndarray]:
-        """Look at a graph, unless something was found already; what its outputs must be."""
+        """Check a graph, unless something was found already; its reference outputs."""
         self.native.progress("interpreting the model")
-        reference = ReferenceValues(inputs, self.native.run_plainly)
+        reference = ReferenceValues(inputs, self.native.run_unscheduled)
         wanted = reference.outputs(graph)
         if self.finding is not None:
             return wanted
@@ -104,14 +104,14 @@ class _Search:
         return wanted
 
     def segment(self, graph: Graph) -> Any:
-        """What a model in segments takes for the machine code of a segment."""
+        """What a segmented model calls in place of the machine code of a segment."""
         self.segments += 1
         return _Segment(self, graph, self.segments)
 
 
 @dataclass
 class _Segment:
-    """Is called as machine code is: looks at the segment and gives what is right."""
+    """Called in place of machine code: checks the segment and returns its reference outputs."""
 
     search: _Search
     graph: Graph
@@ -126,15 +126,17 @@ class _Segment:
         inputs = {v.name: np.asarray(x) for v, x in zip(self.graph.inputs, args, strict=True)}
         before = self.search.finding
         where = f"segment {self.number}"
-        found = self.search.look(self.graph, self.graph, inputs, prefix=f"{where}, ")
+        found = self.search.check(self.graph, self.graph, inputs, prefix=f"{where}, ")
         finding = self.search.finding
         if finding is not None and finding is not before:
             finding.details["segment"] = str(self.number)
         return tuple(found)
 
 
-def _find(graph: Graph, reference: ReferenceValues, native: Native, allowed: Tolerance) -> Finding:
-    native.progress("passes over the graph")
+def _find(
+    graph: Graph, reference: ReferenceValues, native: NativeRunner, allowed: Tolerance
+) -> Finding:
+    native.progress("graph passes")
     context = PassContext(native.target, native.precision)
     made = changes(graph, passes_for(native.target), context)
     wanted = reference.outputs(graph)
@@ -151,7 +153,7 @@ def _find(graph: Graph, reference: ReferenceValues, native: Native, allowed: Tol
 
 
 def _not_finite(graph: Graph, reference: ReferenceValues) -> list[str]:
-    """What to know of a model that computes NaN or infinities by its own meaning."""
+    """A note on a model whose reference outputs have NaN or infinities."""
     values = reference.values(graph)
     if all(is_finite(values[o]) for o in graph.outputs):
         return []

@@ -1,8 +1,8 @@
-"""What is wrong with one kernel: its loops, a step of its schedule, what comes after, its code.
+"""The stage at which one kernel goes wrong: lowering, a schedule step, finalization, or codegen.
 
-The kernel is taken through all its forms, from the loops that lowering gives to the plain ones that
-code is made of, and the forms are interpreted. Where that would take too long, its schedule is cut
-short and compiled: then a step is named, but what later stages make of the step is not told apart.
+Every stage of the kernel, from the loops that lowering gives to the finalized ones that code is
+emitted from, is interpreted. Where that would take too long, prefixes of its schedule are compiled
+instead: then a step is named, though a later stage may be what goes wrong with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from tilewright.arith.evaluate import evaluate
 from tilewright.core.errors import Error
 from tilewright.driver.artifact.packed_weights import pack
-from tilewright.driver.bisect.native_runner import Native
+from tilewright.driver.bisect.native_runner import NativeRunner
 from tilewright.driver.bisect.reference_values import INTERPRETED
 from tilewright.driver.bisect.report import Finding, group_text, model_nodes
 from tilewright.driver.bisect.search import first_wrong
@@ -43,7 +43,7 @@ STACK = 1 << 16
 
 
 @dataclass(frozen=True)
-class Case:
+class KernelCase:
     """A node that is one kernel, what it reads, what it must give, and the sizes of the run."""
 
     node: Node
@@ -60,8 +60,8 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Form:
-    """A kernel at one point of its way: what has just been done to it, and its loops."""
+class KernelStage:
+    """A kernel after one step of its compilation: the kind and name of the step, and its loops."""
 
     kind: str
     name: str
@@ -78,8 +78,8 @@ class KernelDefect:
     details: dict[str, str] = field(default_factory=dict)
 
 
-def find_in_kernel(case: Case, native: Native, allowed: Tolerance) -> Finding | None:
-    """What is wrong with a kernel; `None` if it is right where it is alone."""
+def find_in_kernel(case: KernelCase, native: NativeRunner, allowed: Tolerance) -> Finding | None:
+    """What is wrong with a kernel; `None` if it is right when run alone."""
     n = case.node
     lowered = lower_group(n.regions[0]) if n.op == "fused" else lower_loops(n, case.types)
     inputs = [p.name for p in lowered.func.params]
@@ -87,7 +87,7 @@ def find_in_kernel(case: Case, native: Native, allowed: Tolerance) -> Finding | 
     packable = frozenset(inputs[i] for i, name in enumerate(given) if name in case.constants)
     scheduled = schedule_func(lowered.func, packable, native.target)
     if evaluate(lowered.flops, case.sizes) <= INTERPRETED:
-        found = _by_interpreter(case, _forms(lowered, scheduled, native), native, allowed)
+        found = _by_interpreter(case, _stages(lowered, scheduled, native), native, allowed)
     else:
         found = _by_code(case, scheduled, native, allowed)
     if found is None:
@@ -98,37 +98,39 @@ def find_in_kernel(case: Case, native: Native, allowed: Tolerance) -> Finding | 
 
 
 def _by_interpreter(
-    case: Case, forms: Sequence[Form], native: Native, allowed: Tolerance
+    case: KernelCase, stages: Sequence[KernelStage], native: NativeRunner, allowed: Tolerance
 ) -> KernelDefect | None:
-    """The first form that means something else; the code, if it is wrong and no form is."""
+    """The first stage that computes something else; the code, if it is wrong and no stage is."""
 
     def error(number: int) -> float:
-        return case.error(_interpret(forms[number].func, case), allowed)
+        return case.error(_interpret(stages[number].func, case), allowed)
 
-    if not error(len(forms) - 1):
+    if not error(len(stages) - 1):
         wrong_code = case.error(_natively(case, native), allowed)
-        return KernelDefect("code", forms[0].name, wrong_code) if wrong_code else None
-    _, wrong = first_wrong(len(forms), lambda number: bool(error(number)))
-    form = forms[wrong]
-    alike = [number for number, other in enumerate(forms) if other.kind == form.kind]
+        return KernelDefect("code", stages[0].name, wrong_code) if wrong_code else None
+    _, wrong = first_wrong(len(stages), lambda number: bool(error(number)))
+    stage = stages[wrong]
+    alike = [number for number, other in enumerate(stages) if other.kind == stage.kind]
     step = {"step": f"{alike.index(wrong) + 1} of {len(alike)}"} if len(alike) > 1 else {}
-    return KernelDefect(form.kind, form.name, error(wrong), step)
+    return KernelDefect(stage.kind, stage.name, error(wrong), step)
 
 
-def _forms(lowered: LoweredKernel, scheduled: ScheduledFunc, native: Native) -> list[Form]:
-    forms = [Form("lowering", lowered.func.name, lowered.func)]
+def _stages(
+    lowered: LoweredKernel, scheduled: ScheduledFunc, native: NativeRunner
+) -> list[KernelStage]:
+    stages = [KernelStage("lowering", lowered.func.name, lowered.func)]
     sch = Schedule(lowered.func)
     for step in scheduled.trace:
         sch.apply(step)
-        forms.append(Form("schedule", str(step), sch.func))
+        stages.append(KernelStage("schedule", str(step), sch.func))
     func = sch.func
     for name, run in finalize_steps(native.target):
         func = run(func)
-        forms.append(Form("finalize", name, func))
-    return forms
+        stages.append(KernelStage("finalize", name, func))
+    return stages
 
 
-def _interpret(func: Func, case: Case) -> list[np.ndarray]:
+def _interpret(func: Func, case: KernelCase) -> list[np.ndarray]:
     """What loops give; constants are packed as they ask for it, workspaces are made."""
     layouts = dict(func.layouts)
     given = [x for name, x in zip(case.node.inputs, case.arrays, strict=True) if name]
@@ -148,7 +150,7 @@ def _buffer(p: Buffer, data: np.ndarray | None, sizes: Mapping[str, int]) -> np.
 
 
 def _by_code(
-    case: Case, scheduled: ScheduledFunc, native: Native, allowed: Tolerance
+    case: KernelCase, scheduled: ScheduledFunc, native: NativeRunner, allowed: Tolerance
 ) -> KernelDefect | None:
     """The first step of the schedule with which the machine code is wrong."""
     steps = scheduled.trace.steps
@@ -180,13 +182,13 @@ def _by_code(
 
 
 def _natively(
-    case: Case, native: Native, schedule: ScheduleProvider | None = None
+    case: KernelCase, native: NativeRunner, schedule: ScheduleProvider | None = None
 ) -> list[np.ndarray]:
     graph, inputs = extract_node(case.node, case.arrays, case.types, case.sizes, case.constants)
     return native.run(graph, inputs, schedule=schedule)
 
 
-def _off_the_stack(func: Func, case: Case) -> Func:
+def _off_the_stack(func: Func, case: KernelCase) -> Func:
     """`func` with large buffers in the arena: later steps would have made them small."""
     for _, stmt in statements(func.body):
         if isinstance(stmt, Alloc) and stmt.buffer.scope != "global":

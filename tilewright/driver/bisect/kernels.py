@@ -1,8 +1,8 @@
-"""The first kernel whose machine code gives another value than its node means.
+"""The first kernel whose machine code gives another value than the interpreter.
 
-One compilation shows every value (see `probe`). What differs from the meaning of the whole graph is
-looked at again with the kernel's own operands, so that small differences which add up on the way
-are not laid to the kernel that they reach first.
+One compilation exposes every value (see `probe`). A value that differs from the reference is
+checked again with the operands that its kernel had, so that small differences which accumulate are
+not attributed to the kernel in which they first exceed the tolerance.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from tilewright.core.numeric_error import array_error
-from tilewright.driver.bisect.kernel_stages import Case, find_in_kernel
-from tilewright.driver.bisect.native_runner import Native
+from tilewright.driver.bisect.kernel_stages import KernelCase, find_in_kernel
+from tilewright.driver.bisect.native_runner import NativeRunner
 from tilewright.driver.bisect.probe import probe, values_in_memory
 from tilewright.driver.bisect.reference_values import Arrays, ReferenceValues
 from tilewright.driver.bisect.report import Finding, group_text, model_nodes
@@ -25,7 +25,7 @@ from tilewright.ops.registry import get_op
 
 
 def find_kernel(
-    graph: Graph, reference: ReferenceValues, native: Native, allowed: Tolerance
+    graph: Graph, reference: ReferenceValues, native: NativeRunner, allowed: Tolerance
 ) -> Finding | None:
     """What is wrong with a model whose graph of kernels is right; `None` if no value is."""
     wanted, sizes = reference.values(graph), reference.sizes(graph)
@@ -56,16 +56,16 @@ def _excess(n: Node, found: Arrays, wanted: Arrays, allowed: Tolerance) -> bool:
 
 def _case(
     graph: Graph, n: Node, values: Arrays, reference: ReferenceValues, sizes: Mapping[str, int]
-) -> Case:
+) -> KernelCase:
     """The node on the operands that the machine code had."""
     arrays = [values[name] if name else None for name in n.inputs]
     types = [graph.types[name] if name else None for name in n.inputs]
     constants = frozenset(name for name in n.inputs if name in graph.constant_by_name)
     wanted = reference.node(n, arrays, types, sizes)
-    return Case(n, arrays, types, wanted, sizes, constants)
+    return KernelCase(n, arrays, types, wanted, sizes, constants)
 
 
-def _in_kernel(case: Case, error: float, native: Native, allowed: Tolerance) -> Finding:
+def _in_kernel(case: KernelCase, error: float, native: NativeRunner, allowed: Tolerance) -> Finding:
     n = case.node
     found = None if is_control(n) else find_in_kernel(case, native, allowed)
     if found is not None:
@@ -73,7 +73,7 @@ def _in_kernel(case: Case, error: float, native: Native, allowed: Tolerance) -> 
     return Finding("kernel", n.name, n.name, error, group_text(n), model_nodes([n]))
 
 
-def _with_symptom(finding: Finding, n: Node, found: Arrays, case: Case) -> Finding:
+def _with_symptom(finding: Finding, n: Node, found: Arrays, case: KernelCase) -> Finding:
     for o, wanted in zip(n.outputs, case.wanted, strict=True):
         if not is_finite(found[o]) and is_finite(wanted):
             finding.details["symptom"] = f"NaN or infinity first appears in {o}"
@@ -84,10 +84,10 @@ def find_overwritten(
     graph: Graph,
     reference: ReferenceValues,
     outputs: list[np.ndarray],
-    native: Native,
+    native: NativeRunner,
     allowed: Tolerance,
 ) -> Finding:
-    """The value without whose place in the arena the results of a model are right."""
+    """The value whose place in the arena makes the results of a model wrong."""
     names = values_in_memory(graph)
 
     def error(found: list[np.ndarray]) -> float:

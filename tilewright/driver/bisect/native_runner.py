@@ -1,4 +1,4 @@
-"""Machine code made for a bisection: parts of a model, scheduled wholly or in part; counted."""
+"""Compiling and running parts of a model for a bisection; the compilations are counted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tilewright.target.cpu import CpuTarget
 
 
 @dataclass
-class Native:
+class NativeRunner:
     """Compiles for this machine and runs at once; `compilations` counts."""
 
     target: CpuTarget
@@ -47,7 +47,7 @@ class Native:
             found = model.run({port.name: inputs[port.name] for port in model.inputs})
         return list(found.values())
 
-    def run_plainly(
+    def run_unscheduled(
         self,
         node: Node,
         arrays: Sequence[np.ndarray | None],

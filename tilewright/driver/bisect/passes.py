@@ -1,8 +1,8 @@
-"""The first pass after which a graph means something else, and the node that it changed.
+"""The first pass after which a graph computes something else, and the node that it changed.
 
 Nothing is compiled for that: graphs are interpreted. A value keeps its name through a pass, or the
-pass has told what stands in its place (see `passes.rewrite_log`), so that the values before and
-after the pass can be compared one by one.
+pass has logged its replacement (see `passes.rewrite_log`), so that the values before and after the
+pass can be compared one by one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def find_pass(
     made: Sequence[Change],
     allowed: Tolerance,
 ) -> Finding | None:
-    """The first change that moves an output away from what is wanted."""
+    """The first change after which an output differs from what is wanted."""
     for change in made:
         found = reference.outputs(change.after)
         errors = [allowed.excess(a, b) for a, b in zip(found, wanted, strict=True)]
@@ -92,7 +92,7 @@ def _first_moved(
     after: Mapping[str, np.ndarray],
     allowed: Tolerance,
 ) -> tuple[str, str] | None:
-    """The first value of the graph before that is another one after, and its name there."""
+    """The first value of the graph before that differs after, and its name there."""
     names = {
         value: result
         for r in change.rewrites
@@ -109,7 +109,7 @@ def _first_moved(
 
 
 def _followed(value: str, names: Mapping[str, str]) -> str:
-    """What stands for a value in the end; each replacement may have been replaced again."""
+    """The last replacement of a value; each one may have been replaced again."""
     seen = {value}
     while value in names and names[value] not in seen:
         value = names[value]

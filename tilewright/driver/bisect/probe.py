@@ -1,7 +1,7 @@
-"""Every value of a model as its machine code computes it: a model that gives them all as outputs.
+"""Every value of a model as its machine code computes it: a model with all of them as outputs.
 
-Kernels and their order are those of the model; only values that would lie in the arena lie in
-buffers of the caller, so nothing can overwrite them.
+Kernels and their order are those of the model; only values that would be in the arena are in
+buffers of the caller, where nothing can overwrite them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What graphs mean for one set of inputs: the value of every node, by the interpreter.
+"""Reference values of graphs for one set of inputs: every node, by the interpreter.
 
-Graphs before and after a pass share most of their nodes. A node that reads the same arrays as one
-before it is not interpreted again, so that a whole pipeline costs little more than one graph.
+Graphs before and after a pass share most of their nodes. A node that reads the same arrays as an
+earlier one is not interpreted again, so that a whole pipeline costs little more than one graph.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ INTERPRETED = 4_000_000
 
 Arrays = dict[str, np.ndarray]
 Types = Sequence[Type | None]
-# Runs a node as machine code that nothing was done to: what it is, its inputs, their types, sizes.
-RunPlainly = Callable[
+# Runs a node as unscheduled machine code: the node, its inputs, their types, sizes.
+RunUnscheduled = Callable[
     [Node, Sequence[np.ndarray | None], Types, Mapping[str, int]], list[np.ndarray]
 ]
 
@@ -32,9 +32,9 @@ RunPlainly = Callable[
 class ReferenceValues:
     """The values of graphs that take the same inputs."""
 
-    def __init__(self, inputs: Mapping[str, np.ndarray], run_plainly: RunPlainly) -> None:
+    def __init__(self, inputs: Mapping[str, np.ndarray], run_unscheduled: RunUnscheduled) -> None:
         self.inputs = dict(inputs)
-        self.run_plainly = run_plainly
+        self.run_unscheduled = run_unscheduled
         # Results by what was computed from what; the operands are kept so that ids stay theirs.
         self._known: dict[Any, tuple[Sequence[np.ndarray | None], list[np.ndarray]]] = {}
 
@@ -82,7 +82,7 @@ class ReferenceValues:
         row = get_op(node.op)
         if row.loops is not None:
             if evaluate(row.cost(node.attrs, types, node.types), sizes) > INTERPRETED:
-                return self.run_plainly(node, arrays, types, sizes)
+                return self.run_unscheduled(node, arrays, types, sizes)
         return evaluate_node(node, arrays, sizes, types)
 
     def _values(

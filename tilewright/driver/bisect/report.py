@@ -24,7 +24,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """The first thing that moves a result: its kind, its name, and the node that it happened in.
+    """The first step that changes a result: its kind, its name, and the node it happened in.
 
     `error` is the difference of the value that `node` names, relative to its largest magnitude.
     """
@@ -89,7 +89,7 @@ class BisectReport:
     def text(self) -> str:
         """All of it for people."""
         lines = [f"output {name}: differs by {error:.3g}" for name, error in self.errors.items()]
-        found = "nothing moves a result" if self.finding is None else self.finding.text()
+        found = "nothing changes a result" if self.finding is None else self.finding.text()
         lines += ["", found, *(f"  note         {note}" for note in self.notes)]
         count = f"{self.compilations} compilation{'' if self.compilations == 1 else 's'}"
         return "\n".join([*lines, "", f"tolerance {self.tolerance:g}, {count}"])

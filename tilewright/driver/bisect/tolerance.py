@@ -1,4 +1,4 @@
-"""What counts as moved: a difference relative to the largest magnitude of a result."""
+"""The tolerance of a bisection, relative to the largest magnitude of a result."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.driver.bisect.native_runner import Native
+from tilewright.driver.bisect.native_runner import NativeRunner
 from tilewright.driver.bisect.reference_values import ReferenceValues
 from tilewright.driver.graph_file import parse_file, write_graph
 from tilewright.driver.tuning.extract_tasks import TuningTask
@@ -33,8 +33,8 @@ def write_task(
     folder.mkdir(parents=True, exist_ok=True)
     write_graph(folder / GRAPH, task.graph)
     (folder / ABOUT).write_text(json.dumps({"precision": task.precision}))
-    native = Native(target, task.precision)
-    expected = ReferenceValues(task.inputs, native.run_plainly).outputs(task.graph)
+    native = NativeRunner(target, task.precision)
+    expected = ReferenceValues(task.inputs, native.run_unscheduled).outputs(task.graph)
     inputs = (task.inputs[value.name] for value in task.graph.inputs)
     return Job(
         folder,
