@@ -150,7 +150,7 @@ IREE_FLAGS = (
     "--iree-llvmcpu-target-cpu=host",
     "--iree-opt-level=O3",
     "--iree-llvmcpu-stack-allocation-limit=131072",
-    # Convolutions as ONNX has them, channels first, stay scalar loops; this turns them.
+    # Convolutions as ONNX has them, channels first, stay scalar loops; this transposes them.
     "--iree-preprocessing-pass-pipeline=builtin.module(iree-preprocessing-transpose-convolution-pipeline)",
 )
 

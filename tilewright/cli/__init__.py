@@ -1,1 +1,1 @@
-"""The command line: what the commands share."""
+"""The command line: what the commands have in common."""

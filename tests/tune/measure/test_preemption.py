@@ -7,22 +7,22 @@ import time
 import pytest
 
 from tilewright.tune.measure.evaluator import Sample
-from tilewright.tune.measure.preemption import Counters, counters, judge
+from tilewright.tune.measure.preemption import Counters, corrected, counters
 
 NOTHING = Counters(5.0, 7)
 
 
 def test_waiting_is_taken_off_one_thread() -> None:
-    assert judge(0.010, NOTHING, Counters(5.0101, 7), threads=1) == Sample(0.010)
-    left = judge(0.030, NOTHING, Counters(5.010, 9), threads=1)
+    assert corrected(0.010, NOTHING, Counters(5.0101, 7), threads=1) == Sample(0.010)
+    left = corrected(0.030, NOTHING, Counters(5.010, 9), threads=1)
     assert left.seconds == pytest.approx(0.010)
     assert not left.disturbed  # filling the caches twice is nothing beside ten milliseconds
-    assert judge(0.005, NOTHING, Counters(5.001, 8), threads=1).disturbed
+    assert corrected(0.005, NOTHING, Counters(5.001, 8), threads=1).disturbed
 
 
 def test_several_threads_are_spoilt_or_not() -> None:
-    assert judge(0.010, NOTHING, Counters(5.005, 7), threads=2) == Sample(0.010)
-    assert judge(0.010, NOTHING, Counters(5.005, 8), threads=2) == Sample(0.010, True)
+    assert corrected(0.010, NOTHING, Counters(5.005, 7), threads=2) == Sample(0.010)
+    assert corrected(0.010, NOTHING, Counters(5.005, 8), threads=2) == Sample(0.010, True)
 
 
 def test_counters_of_this_thread_only() -> None:
@@ -58,5 +58,5 @@ def test_a_competitor_is_taken_off() -> None:
         stop = True
         os.sched_setaffinity(0, cores)
         rival.join()
-    alone = judge(seconds, before, after, threads=1).seconds
+    alone = corrected(seconds, before, after, threads=1).seconds
     assert alone < 0.9 * seconds

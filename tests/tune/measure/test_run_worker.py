@@ -20,7 +20,7 @@ from tilewright.runtime.binding import Port
 from tilewright.tune.measure.evaluator import Effort, Sample
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import RUN_WORKER, described
-from tilewright.tune.measure.run_worker import _arrays, _in_turn, run
+from tilewright.tune.measure.run_worker import _arrays, _interleaved, run
 
 FOUR = pytest.approx(4e-6)
 
@@ -45,7 +45,7 @@ def test_one_model_as_the_evaluator_has_it(request_: dict[str, Any]) -> None:
     assert run(hopeless)["reason"] == "hopeless"
 
 
-def test_several_models_in_turn(request_: dict[str, Any], tmp_path: Path) -> None:
+def test_several_models_are_interleaved(request_: dict[str, Any], tmp_path: Path) -> None:
     models = [str(tmp_path / f"{name}.tw") for name in ("good", "slow")]
     reply = run({**request_, "models": models, "rounds": [5, 8], "seconds": 60})
     fast, slow = reply["times"]
@@ -76,7 +76,7 @@ def test_rounds_go_on_until_a_small_difference_would_show(
     spread: float, fewest: int, most: int
 ) -> None:
     watches: list[Any] = [Wavering(seed, spread) for seed in (0, 1)]
-    taken = _in_turn(watches, (40, 400), 60)
+    taken = _interleaved(watches, (40, 400), 60)
     assert fewest <= len(taken[0]) == len(taken[1]) <= most
 
 

@@ -180,7 +180,7 @@ def _pretrained(records: tuple[Path, ...], cost: str | None) -> Iterator[str | N
 
 @contextmanager
 def _measuring(cluster: str | None) -> Iterator[OpenMeasurer]:
-    """Who measures: processes of this machine, or a cluster, of which is told who was lost."""
+    """The measurer: processes of this machine, or a cluster, whose lost workers are printed."""
     from tilewright.driver.tuning.session import BUILD_WORKER, measure_here
 
     if cluster is None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # As many kernels as fit on a screen, those first that take most of the model's time.
 ROWS = 20
-# Over so many seconds the gain per second is told.
+# The gain per second is an average over so many seconds.
 RECENT = 30.0
 
 Show = Callable[["TuningSession"], object]
@@ -26,7 +26,7 @@ Show = Callable[["TuningSession"], object]
 
 @contextmanager
 def watching(console: Console | None = None) -> Iterator[Show]:
-    """A function to be told of a session; on a terminal it shows it."""
+    """A function that shows a session on a terminal, and does nothing elsewhere."""
     console = console or Console(stderr=True)
     if not console.is_terminal:
         yield lambda session: None
@@ -37,7 +37,7 @@ def watching(console: Console | None = None) -> Iterator[Show]:
 
 
 class View:
-    """Remembers what was saved a while ago, to tell the gain per second."""
+    """Remembers what was saved a while ago, for the gain per second."""
 
     def __init__(self) -> None:
         self._past: list[tuple[float, float]] = []

@@ -38,7 +38,7 @@ START_SECONDS = 60.0
 """How long a process may take to become ready."""
 
 STARTS = 3
-"""How often one may be started that is killed before it is ready: nobody's fault, until it is."""
+"""How often one may be started that is killed before it is ready."""
 
 LONGEST_REASON = 300
 """Characters of what a process wrote that a failure may quote."""

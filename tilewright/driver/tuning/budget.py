@@ -10,14 +10,14 @@ from tilewright.tune.measure.measurer import MeasureSettings
 
 # Seconds that the last comparison of a task takes, more or less.
 FINAL_SECONDS = 3.0
-# Seconds that both programs of a model may be compared for; with a large budget a share of it.
+# Seconds that both programs of a model may be compared for; with a large budget a fraction of it.
 COMPARISON_SECONDS = MeasureSettings.model_seconds
 COMPARISON_SHARE = 1 / 30
 # What counts is compared twice.
 COMPARISONS = 2
-# The share of a budget that comparisons of tasks may have at most, and that of the model.
+# The largest fraction of a budget for the comparisons of tasks, and for that of the model.
 FINAL_SHARE = 0.3
-# The share that one batch may have, so that there can be several.
+# The largest fraction for one batch, so that there can be several.
 BATCH_SHARE = 0.15
 # Smaller batches are not worth what choosing them takes, and before anything is measured nobody
 # knows how long a trial takes.

@@ -1,4 +1,4 @@
-"""A whole model before and after tuning: kernels that won alone may still lose together."""
+"""A whole model before and after tuning: kernels that are faster alone may not be so together."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class TuningModel:
 
 @dataclass(frozen=True)
 class Latency:
-    """Seconds of a whole run before and after, and what their comparison came to.
+    """Seconds of a whole run before and after, and the result of their comparison.
 
-    A gain of less than the share `least` would not have shown; none where nobody has looked now.
+    A gain of less than the fraction `least` would not have shown; None where it is from records.
     """
 
     before: float
@@ -78,7 +78,7 @@ class WholeModel:
         """How long all calls of each kernel take in a run, by its name; nothing if none can run."""
         try:
             job = self._prepared()
-        except Error:  # not every model takes inputs at random; the comparison tells of it
+        except Error:  # not every model takes random inputs; the comparison reports that
             return {}
         inputs = [np.load(path) for path in job.inputs]
         with Executable(read_container(self._plain)) as loaded:

@@ -89,10 +89,10 @@ class TuningReport:
 
 
 class TuningSession:
-    """One run of the tuner; `show` is told after everything that happens.
+    """One run of the tuner; `show` is called after every event.
 
-    `open_measurer` gives whoever measures: once for the search, once for what is compared then.
-    `tasks` are those of the model, where somebody has found them already.
+    `open_measurer` opens a measurer: once for the search, once for the comparisons after it.
+    `tasks` are those of the model, if they were extracted already.
     """
 
     def __init__(
@@ -128,9 +128,9 @@ class TuningSession:
         make = SCHEDULE_SPACES.get(settings.space)
         space = make(scheduled.func, scheduled.constants, self.model.target)
         strategy = settings.method.start(UncheckedSpace(space), settings.seed)
-        return TaskSearch(task, space, strategy, self.writer, self._told)
+        return TaskSearch(task, space, strategy, self.writer, self._on_result)
 
-    def _told(self, search: TaskSearch, result: Result) -> None:
+    def _on_result(self, search: TaskSearch, result: Result) -> None:
         self._now(f"searching {search.task.about.name}")
 
     def _now(self, doing: str) -> None:
@@ -178,10 +178,7 @@ class TuningSession:
         return self._jobs[task.workload]
 
     def _scheduler(self, whole: WholeModel) -> TaskScheduler:
-        """Who hands out batches.
-
-        It is told how long each kernel takes, from a run of the model, and how long at least.
-        """
+        """The task scheduler, with the time and the roofline bound of each kernel from a run."""
         searches = self.report.searches
         make = TASK_SCHEDULERS.get(self.settings.scheduler)
         if self._allowed() <= 0:
@@ -232,9 +229,9 @@ class TuningSession:
     def _check_model(self, whole: WholeModel, measurer: Measures) -> None:
         """Measure the model before and after; what does not make it faster is not used.
 
-        A kernel alone finds its operands in other caches than in a model. Of schedules that won
-        alone and not together, the half that promised least is given up, until the rest wins. Those
-        that have won together before are not tried again.
+        A kernel alone finds its operands in other caches than in a model. Of schedules that were
+        faster alone and not together, the half with the least expected gain is given up, until the
+        rest is faster. Those that were faster together before are not measured again.
         """
         won = [(search, winner(search)) for search in sorted(self.report.searches, key=_promise)]
         used = [(search, found[0]) for search, found in won if found is not None]
@@ -257,7 +254,7 @@ class TuningSession:
 
 
 def _with_bound(task: TuningTask, times: Mapping[str, KernelTime]) -> Task:
-    """What a scheduler is told of a task, with the least seconds that a run of it takes."""
+    """A task for a scheduler, with the roofline bound of its kernels."""
     bounds = [times[name].bound for name in task.kernels & times.keys()]
     least = sum(bound.seconds for bound in bounds if bound is not None)
     return replace(task.about, least_seconds=least / task.about.weight)

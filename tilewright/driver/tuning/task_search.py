@@ -59,13 +59,13 @@ class TaskSearch:
         space: ScheduleSpace,
         strategy: Strategy,
         writer: RecordWriter,
-        told: Callable[[TaskSearch, Result], object] = lambda search, result: None,
+        on_result: Callable[[TaskSearch, Result], object] = lambda search, result: None,
     ) -> None:
         self.task = task
         self.space = space
         self.strategy = strategy
         self.writer = writer
-        self.told = told
+        self.on_result = on_result
         self.builtin = self.best = math.inf
         self.trials = self.failures = 0
         self.problem = ""
@@ -125,7 +125,7 @@ class TaskSearch:
         about = (task.workload, writer.target, trace, result.times, result.failure, time.time())
         writer.add(task, Record(*about, writer.versions, writer.of_task(task)))
         self._count(steps, result)
-        self.told(self, result)
+        self.on_result(self, result)
 
 
 def steps_of(trace: str) -> str:

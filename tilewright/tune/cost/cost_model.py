@@ -1,7 +1,7 @@
 """The interface of all cost models: rows of features in, scores out, higher for faster.
 
 What is learnt may come from several tasks at once: each row belongs to a group, only rows of one
-group are compared, and a throughput is a share of the best of its group.
+group are compared, and a throughput is relative to the best of its group.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class CostModel(ABC):
-    """Learns from measured candidates to tell fast ones from slow ones."""
+    """Learns from measured candidates to rank others."""
 
     # Whether the scores mean something before anything was learnt of this task.
     ready = False

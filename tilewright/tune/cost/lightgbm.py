@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.core.errors import ConfigError
 from tilewright.tune.cost.cost_model import CostModel, group_rows
 
-# Ranking wants whole numbers for relevance: shares of the best throughput in as many steps.
+# Ranking needs integers for relevance: throughput relative to the best, in as many steps.
 GRADES = 31
 # With fewer measurements there is nothing to split.
 FEWEST = 8

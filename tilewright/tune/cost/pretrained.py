@@ -25,8 +25,8 @@ from tilewright.tune.cost.residual import ResidualCost
 from tilewright.tune.features.program import feature_names
 
 FORMAT = 1
-# Few and small trees that see few columns each: tasks are few, and what tells one from another is
-# not what tells fast from slow.
+# Few and small trees with few columns each: tasks are few, and columns that distinguish tasks are
+# not those that distinguish fast from slow.
 ROUNDS = 40
 GENTLE = {"num_leaves": 8, "min_data_in_leaf": 10, "feature_fraction": 0.3}
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.tune.cost.cost_model import CostModel, group_rows
 
-# What failed has no throughput; it counts as this share of the best.
+# What failed has no throughput; it counts as this fraction of the best.
 FAILED = 1e-2
 # With more features than this there are too many products: squares alone must do.
 WIDEST = 48

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# The share of times that counts; those above it met something else that ran.
+# The fraction of times that counts; those above it were disturbed by other processes.
 KEPT = 0.75
 # So many times at least say that a candidate is hopeless: one may always be an accident.
 HOPELESS_TIMES = 2
@@ -53,8 +53,8 @@ class Effort:
     """What timing a candidate may cost, and when it is enough.
 
     At least `least` undisturbed and at most `most` times, which take `seconds` at most. A candidate
-    is worse if it is behind the incumbent by the share `margin`, hopeless if it takes `hopeless`
-    times as long.
+    is worse if it is slower than the incumbent by the fraction `margin`, hopeless if it takes
+    `hopeless` times as long.
     """
 
     least: int = 3

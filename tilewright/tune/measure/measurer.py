@@ -53,7 +53,7 @@ class MeasureSettings:
 
 
 class Measures(Protocol):
-    """What a search needs of whoever measures, here or elsewhere; see `Measurer`."""
+    """The interface of a measurer, on this machine or on a cluster; see `Measurer`."""
 
     def measure(
         self,
@@ -107,10 +107,10 @@ class Measurer:
 
     @property
     def disturbed(self) -> float:
-        """The share of all times so far during which a thread was taken off its core.
+        """The fraction of all times so far during which a thread was preempted.
 
         It says how busy the machine is with other things. For work on several threads, whose times
-        cannot be repaired, a large share means that they are not to be trusted.
+        cannot be corrected, a large fraction means that they are not to be trusted.
         """
         return self._disturbed / self._taken if self._taken else 0.0
 
@@ -152,7 +152,7 @@ class Measurer:
             pending = no_room
 
     def head_to_head(self, job: Job, first: str | None, second: str | None) -> Comparison:
-        """Whether the first trace is faster than the second, timed in turn in one process.
+        """Whether the first trace is faster than the second, timed interleaved in one process.
 
         A trace of None is the built-in schedule. A first that fails is not faster.
         """
@@ -162,7 +162,7 @@ class Measurer:
             if failures:
                 return Comparison(math.inf, 1.0, False, failures[0])
             paths = [path for path, _ in built]
-            return self._in_turn(job, paths, self.settings.rounds_seconds)
+            return self._compare(job, paths, self.settings.rounds_seconds)
         finally:
             for path, _ in built:
                 path.unlink(missing_ok=True)
@@ -172,9 +172,9 @@ class Measurer:
 
         They take longer than kernels, and differ less.
         """
-        return self._in_turn(job, [first, second], self.settings.model_seconds)
+        return self._compare(job, [first, second], self.settings.model_seconds)
 
-    def _in_turn(self, job: Job, models: Sequence[Path], seconds: float) -> Comparison:
+    def _compare(self, job: Job, models: Sequence[Path], seconds: float) -> Comparison:
         settings = self.settings
         how = {"rounds": settings.rounds, "seconds": seconds}
         answer = self._run(job, models, settings.run_seconds + seconds, how)

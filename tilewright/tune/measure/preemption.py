@@ -1,9 +1,9 @@
-"""What other processes did to a time.
+"""Correcting a measured time for preemption by other processes.
 
-Work on one thread takes no longer than the processor time of that thread: what is above it was
-spent waiting for a core, and is taken off. What is left of such a disturbance are caches that have
-to be filled again. Where several threads work together nobody can tell what the others lost by
-one's waiting: such a time is spoilt, and on a machine where others run all of them may be.
+Work on one thread takes no longer than the CPU time of that thread: the rest was spent waiting for
+a core, and is subtracted. What remains of a preemption are caches that have to be filled again. For
+several threads the time lost by waiting for a preempted one is unknown: such a time is marked as
+disturbed, and on a busy machine all of them may be.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tilewright.tune.measure.evaluator import Sample
 REFILL = 50e-6
 """Seconds that filling the caches again takes about, each time that another process ran."""
 TOLERATED = 0.02
-"""The share of a time that a disturbance may be without spoiling it."""
+"""The fraction of a time that a preemption may cost before the time counts as disturbed."""
 
 
 class Counters(NamedTuple):
@@ -33,8 +33,8 @@ def counters() -> Counters:
     return Counters(time.thread_time(), switches)
 
 
-def judge(seconds: float, before: Counters, after: Counters, threads: int) -> Sample:
-    """A time without the waiting in it, if that can be told, and whether it is spoilt."""
+def corrected(seconds: float, before: Counters, after: Counters, threads: int) -> Sample:
+    """A time without waiting for a core, where that is known, and whether it is disturbed."""
     switches = after.switches - before.switches
     if threads > 1:
         return Sample(seconds, switches > 0)

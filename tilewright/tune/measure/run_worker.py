@@ -1,10 +1,10 @@
 """The process in which candidates run: `python -m tilewright.tune.measure.run_worker`.
 
 It imports the runtime and nothing of the compiler. Requests have a list of `models`, compiled files
-of one task, and what `Job` says of it. Every model's outputs are checked before it is timed. One
-model is timed as the evaluator has it; two are timed in turn, one time each in a round, the order
-turning with the rounds, until a small difference would show. The reply has `times`, a list for each
-model, and for one model what else `Evaluation` says.
+of one task, and the fields of its `Job`. Every model's outputs are checked before it is timed. One
+model is timed by the adaptive evaluator. Two are timed interleaved, once each in a round with the
+order alternating, until a small difference would show. The reply has `times`, a list for each
+model, and for one model the other fields of `Evaluation`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def run(request: Mapping[str, Any]) -> Mapping[str, Any]:
             effort = Effort(**request["effort"])
             found = evaluate(watches[0].sample, time.perf_counter, effort, incumbent)
             return {**found._asdict(), "times": [found.times]}
-        return {"times": _in_turn(watches, request["rounds"], request["seconds"])}
+        return {"times": _interleaved(watches, request["rounds"], request["seconds"])}
 
 
 def _check(
@@ -64,7 +64,7 @@ def _check(
     return wrong(model.outputs, outputs, expected, tolerance)
 
 
-def _in_turn(
+def _interleaved(
     watches: Sequence[Stopwatch], rounds: Sequence[int], seconds: float
 ) -> list[list[float]]:
     """Times of the models side by side: of the undisturbed rounds, unless these are too few.

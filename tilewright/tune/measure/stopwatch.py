@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.core.host.cache_sizes import cache_sizes
 from tilewright.runtime.cpu.executable import Executable
 from tilewright.tune.measure.evaluator import Sample
-from tilewright.tune.measure.preemption import counters, judge
+from tilewright.tune.measure.preemption import corrected, counters
 
 SHORTEST = 100e-6
 """Seconds that one time takes at least, in several runs where one is shorter."""
@@ -45,7 +45,7 @@ class Stopwatch:
         os.sched_yield()  # with a new time slice it is less likely to be interrupted
         before = counters()
         seconds = self._time(self.runs)
-        whole = judge(seconds, before, counters(), self.threads)
+        whole = corrected(seconds, before, counters(), self.threads)
         return Sample(whole.seconds / self.runs, whole.disturbed)
 
     def _shortest(self) -> float:

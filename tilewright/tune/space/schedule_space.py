@@ -59,7 +59,7 @@ class ScheduleSpace(Space):
         """The schedule that these decisions give; a `ScheduleError` if they give none."""
 
     def build(self, choose: Choose) -> None:
-        """Ask for each decision; a schedule is made where nobody knows what would be asked."""
+        """Ask for each decision; a schedule is made only where the trie ends."""
         self._trie.ask(choose)
 
     def _make(self, choose: Choose) -> None:

@@ -57,7 +57,7 @@ class Space(ABC):
         """One row of numbers a candidate, for cost models; as wide for every candidate."""
 
     def legal(self, candidate: Candidate) -> bool:
-        """A check too dear for `build`, made only for what is about to be measured."""
+        """A check too expensive for `build`, made only for what is about to be measured."""
         return True
 
     def text(self, candidate: Candidate) -> str:

@@ -59,7 +59,7 @@ def tabular_space(name: str) -> TabularSpace:
 
 
 def program_spaces() -> tuple[str, ...]:
-    """Those that come with the package and are of programs, so that one can teach another."""
+    """Those that come with the package and are of programs, with features in common."""
     found = tuple(name for name in SPACES if tabular_space(name).about.columns)
     if not found:
         raise ConfigError(

@@ -117,7 +117,7 @@ class TabularSpace(Space):
         yield from self._failures.items()
 
     def share_within(self, slack: float) -> float:
-        """The share of all configurations that are at most `slack` slower than the best."""
+        """The fraction of all configurations that are at most `slack` slower than the best."""
         limit = self.optimum * (1 + slack)
         return sum(time <= limit for time in self._times.values()) / len(self)
 

@@ -1,8 +1,8 @@
 """Simulated annealing on the cost model (AutoTVM): many chains, kept alive between rounds.
 
-In each round the chains walk some steps while the temperature falls to nothing; a step to a worse
+In each round the chains take some steps while the temperature falls to zero; a step to a worse
 candidate is taken with probability exp(-loss / temperature), the loss being relative to how much
-the scores of the chains differ. What the walk visited is what the batch is picked from.
+the scores of the chains differ. The batch is picked from all candidates that were visited.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Evolution by the cost model (Ansor, MetaSchedule): the model ranks, measurements teach it.
+"""Evolutionary search on the cost model (Ansor, MetaSchedule), which learns from measurements.
 
 A population of the fastest measured candidates and of random ones goes through some generations;
-parents are drawn by rank, children are mutated or crossed. Everything the model saw on the way is
-what half of the batch is picked from. The other half are heirs of the fastest measured ones, one of
-each: where the model errs, and it is taught by few measurements, these still climb.
+parents are drawn by rank, children come from mutation or crossover. Half of the batch is picked
+from everything the model has scored. The other half are offspring of the fastest measured
+candidates, one of each: they improve even where a model with few measurements is wrong.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Evolutionary(ModelGuided):
 
     def suggest(self, n: int) -> Iterable[Candidate]:
         """What evolution found, and heirs of what was measured."""
-        fastest = self.best(n // 2)  # none yet, where a model was taught elsewhere
+        fastest = self.best(n // 2)  # none yet in the first round of a pre-trained model
         found = list(super().suggest(n - len(fastest)))
         return [*found, *self._heirs(fastest, found)]
 

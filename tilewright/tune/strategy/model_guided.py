@@ -1,7 +1,7 @@
-"""What strategies with a cost model share: fitting it, asking it, choosing the batch.
+"""The base of strategies with a cost model: fitting it, scoring candidates, choosing the batch.
 
-Such a strategy looks at many candidates by the model's eyes and measures few: `explore` gives all
-that it looked at, with scores; a part of `batch_selection.py` picks those to measure.
+Such a strategy scores many candidates with the model and measures few of them: `explore` gives all
+that were scored; a function of `batch_selection.py` picks those to measure.
 """
 
 from __future__ import annotations

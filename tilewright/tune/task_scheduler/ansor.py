@@ -1,11 +1,11 @@
-"""Ansor's scheduler: tasks hope for as much as one of their kind has reached.
+"""Ansor's scheduler: a task is expected to reach the throughput of others of its kind.
 
 The gain of a batch for task i, with weight w and best time g after t batches, is estimated as
 
     w · (α · (g(t−Δ) − g(t)) / Δ + (1 − α) · max(g / t, g − β · C / V))
 
-V is the throughput of the fastest task of its kind, C the work of this one. A task that its machine
-holds to less, such as a product bound by memory, hopes for it in vain and lets others starve.
+V is the throughput of the fastest task of its kind, C the work of this one. For a task that cannot
+reach it, such as a memory-bound GEMM, the estimate stays too high, and other tasks get too little.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AnsorScheduler(GradientScheduler):
         super().__init__(tasks, recent, window)
         self.similar = similar
 
-    def hope(self, one: Progress) -> float:
+    def expected_gain(self, one: Progress) -> float:
         """By the batches so far, or, for a task that lags behind, nearly to the fastest."""
         return max(one.now / len(one.best), one.now - self._reachable(one))
 

@@ -55,8 +55,8 @@ class GradientScheduler(TaskScheduler):
         back = min(self.window, len(one.best) - 1)
         before = one.best[-1 - back] if back else one.now
         slope = (before - one.now) / back if back and math.isfinite(before) else 0.0
-        return one.task.weight * (self.recent * slope + (1 - self.recent) * self.hope(one))
+        return one.task.weight * (self.recent * slope + (1 - self.recent) * self.expected_gain(one))
 
-    def hope(self, one: Progress) -> float:
+    def expected_gain(self, one: Progress) -> float:
         """Seconds that one more batch might save of one run of a task."""
         return max(one.now - one.task.least_seconds, DOUBT * one.now) / len(one.best) ** 2

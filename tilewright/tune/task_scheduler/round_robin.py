@@ -8,7 +8,7 @@ from tilewright.tune.task_scheduler.task_scheduler import TaskScheduler
 
 
 class RoundRobin(TaskScheduler):
-    """Every task in turn."""
+    """Every task after the other."""
 
     def choose(self, open_tasks: Sequence[int]) -> int:
         """The first of those that had the fewest batches."""

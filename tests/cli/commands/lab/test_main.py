@@ -77,7 +77,7 @@ def test_transfer(programs: list[str], tmp_path: Path) -> None:
     quick = ("--trials", 8, "--batch", 4, "--seeds", 1, "--html", page)
     text = succeed("lab", "transfer", *programs, *quick)
     assert "evolutionary+pretrained" in text
-    assert "as a share of those without" in text
+    assert "relative to those without" in text
     assert page.read_text().count("<polyline") == 4
     assert len(succeed_json("lab", "transfer", *programs, *quick)) == 4
 

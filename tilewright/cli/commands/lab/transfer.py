@@ -40,9 +40,9 @@ def transfer_command(
         leaderboard = transfer(spaces or program_spaces(), strategy, settings, show)
     show_leaderboard(leaderboard, trials, html, png, as_json)
     if not as_json:
-        shares = saved(leaderboard)
-        mean = math.exp(sum(map(math.log, shares.values())) / len(shares))
+        ratios = saved(leaderboard)
+        mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
         click.echo(
-            f"trials to t95 with pre-training, as a share of those without: {mean:.2f} "
+            f"trials to t95 with pre-training, relative to those without: {mean:.2f} "
             "(geometric mean over the spaces of means over the seeds)"
         )

@@ -1,1 +1,1 @@
-"""Measuring on many machines: one worker on each, and a tuner that shares candidates among them."""
+"""Measuring on many machines: one worker on each, among which the tuner distributes candidates."""

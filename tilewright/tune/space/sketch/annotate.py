@@ -1,7 +1,7 @@
-"""What is left open by the rules: where a nest is computed, its vectors, what threads share.
+"""Annotation of a sketch: compute location, vectorization and parallel loops of what is left.
 
-Blocks that no rule has laid out come here from the last one back, so that each can be placed in the
-loops of all that read it.
+Blocks that no rule has scheduled come here, the last one first, so that each can be placed in the
+loops of its readers.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _in_vectors(sketch: Sketch, name: str) -> None:
 
 
 def _share(sketch: Sketch, name: str) -> None:
-    """Let threads share the spatial loops of a nest that stand outermost."""
+    """Parallelize the outermost spatial loops of a nest."""
     numbered = {v for it in spatial(sketch.block(name)) for v in free_vars(it.binding)}
     found: list[str] = []
     for loop in loops_above(sketch.sch.func, name):

@@ -21,7 +21,7 @@ from tilewright.tune.space.sketch.state import Sketch
 
 # Results that keep a GPU busy, one thread each.
 ENOUGH = 4096
-# Threads that share a reduction.
+# Threads of one reduction.
 THREADS = (32, 64, 128, 256)
 
 

@@ -1,4 +1,4 @@
-"""The tiling that several rules share: all axes of a block in levels, as the tiling structure says.
+"""The multi-level tiling that several rules use: the axes of a block by the tiling structure.
 
     for S0: for S1: for R0: for S2: for R1: for S3: block          SSRSRS
 
@@ -76,7 +76,7 @@ def tile(sketch: Sketch, name: str) -> Tiled:
 
 
 def finish(sketch: Sketch, tiled: Tiled, outer: int) -> None:
-    """Start the sums, put the innermost level in vectors and write loops out, share the rest.
+    """Initialize the sums, vectorize and unroll the innermost level, parallelize the outer ones.
 
     `outer` spatial levels have nothing beside the tile in them.
     """
@@ -96,7 +96,7 @@ def finish(sketch: Sketch, tiled: Tiled, outer: int) -> None:
 
 
 def write_out(sketch: Sketch, consumer: str, at: str) -> None:
-    """Compute what reads the tile where it is finished, in vectors."""
+    """Compute what reads the tile where it is finished, vectorized."""
     sch = sketch.sch
     loops = sch.reverse_compute_at(consumer, at)
     sketch.pending.pop(consumer, None)
@@ -121,7 +121,7 @@ def consumer_of(sketch: Sketch, block: Block) -> str | None:
 
 
 def _unroll(sketch: Sketch, name: str, loops: list[str]) -> None:
-    """Write out as many of the innermost loops as make no more copies than was decided."""
+    """Unroll as many of the innermost loops as make no more copies than was decided."""
     most = sketch.sch.choose(f"{name}.unroll", UNROLLED[2], lambda: UNROLLED)
     copies = 1
     for loop in reversed(loops):
