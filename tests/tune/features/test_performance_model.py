@@ -47,8 +47,8 @@ def test_arithmetic_is_the_roof_of_a_good_tile() -> None:
 
 
 def test_tiles_too_small_wait_and_tiles_too_large_spill() -> None:
-    assert _cost(_tiled(1, 4)).waiting > _cost(_tiled(1, 4)).arithmetic
-    assert _cost(_tiled(1, 4)).moves > _cost(_tiled(5, 16)).moves
+    assert _cost(_tiled(1, 4)).dependency > _cost(_tiled(1, 4)).arithmetic
+    assert _cost(_tiled(1, 4)).load_store > _cost(_tiled(5, 16)).load_store
     assert _cost(_tiled(12, 16)).spills > 0
     assert _best([(1, 4), (2, 8), (5, 16), (12, 24), (24, 48)]) == (5, 16)
 
@@ -91,7 +91,7 @@ def _copied(index: str) -> Cost:
 
 
 def test_elements_that_may_be_anywhere_are_loaded_one_by_one() -> None:
-    assert _copied("i, min(j * 4 + k, 4095)").moves > 2 * _copied("i, j * 4 + k").moves
+    assert _copied("i, min(j * 4 + k, 4095)").load_store > 2 * _copied("i, j * 4 + k").load_store
 
 
 def test_lines_that_nothing_announces_are_waited_for() -> None:

@@ -52,11 +52,11 @@ def test_every_task_comes_first_once_and_all_end(name: str) -> None:
     assert scheduler.latency == 2.0 + 5.0 + 0.01
 
 
-def test_turns() -> None:
+def test_round_robin() -> None:
     assert _play(TASK_SCHEDULERS.get("round-robin")(_tasks()), 7) == [0, 1, 2, 0, 1, 2, 0]
 
 
-def test_the_gradient_beats_turns() -> None:
+def test_the_gradient_beats_round_robin() -> None:
     ends = {}
     for name in ALL:
         scheduler = TASK_SCHEDULERS.get(name)(_tasks())

@@ -52,9 +52,9 @@ def _loops(s: Statement) -> Iterator[Column]:
         yield f"{kind}.inside", float(len(loops) - places[-1]) if places else 0.0
     yield "runs", log(s.runs)
     yield "body", log(math.prod(s.extents[s.body :]))
-    yield "turns", log(s.extents[s.body - 1] if s.body else 0)
+    yield "trip count", log(s.extents[s.body - 1] if s.body else 0)
     yield "guarded", float(s.guarded)
-    yield "starts sums", float(s.has_init)
+    yield "has init", float(s.has_init)
     yield "intrinsic", float(s.intrinsic)
 
 
@@ -64,7 +64,7 @@ def _arithmetic(s: Statement) -> Iterator[Column]:
 
 
 def _intensity(s: Statement) -> Iterator[Column]:
-    """Operations a byte, at levels that have about equal shares of the loops."""
+    """Operations a byte, at levels spaced evenly over the logarithm of the iterations."""
     inner = [math.prod(s.extents[level:]) for level in range(len(s.extents) + 1)]
     sizes = [math.log2(n) for n in inner]
     flops = max(1, s.flops)
@@ -77,22 +77,32 @@ def _intensity(s: Statement) -> Iterator[Column]:
 
 
 def _cost(s: Statement, cost: Cost, target: CpuTarget) -> Iterator[Column]:
-    """What each resource has to do, also as a share of all: that means the same for any size."""
+    """The cycles of each resource, also as a fraction of all, which does not depend on the size."""
     alone = max(1.0, cost.total * cost.threads)
     for name, cycles in zip(_RESOURCES, _resources(cost), strict=True):
         yield f"cycles.{name}", log(cycles)
-        yield f"share.{name}", cycles / alone
+        yield f"fraction.{name}", cycles / alone
     yield "cycles", log(cost.total)
     yield "threads", cost.threads / target.cores
     yield "registers", cost.registers / target.vector_registers
     yield "lanes", math.log2(target.lanes(s.bits))
 
 
-_RESOURCES = ("arithmetic", "moves", "waiting", "spills", "turns", "fill 1", "fill 2", "fill 3")
+_RESOURCES = (
+    "arithmetic",
+    "load store",
+    "dependency",
+    "spills",
+    "loop overhead",
+    "fill 1",
+    "fill 2",
+    "fill 3",
+)
 
 
 def _resources(cost: Cost) -> tuple[float, ...]:
-    return (cost.arithmetic, cost.moves, cost.waiting, cost.spills, cost.turns, *cost.fills)
+    execution = (cost.arithmetic, cost.load_store, cost.dependency, cost.spills)
+    return (*execution, cost.loop_overhead, *cost.fills)
 
 
 def _buffer(s: Statement, a: Access) -> list[float]:
@@ -119,7 +129,7 @@ def _buffer(s: Statement, a: Access) -> list[float]:
 
 
 def _reuse(s: Statement, a: Access) -> tuple[float, float, float]:
-    """The innermost loop that comes back to the same elements: turns, and what lies between."""
+    """The innermost loop that reuses the same elements: its extent, and the reuse distance."""
     loop = next((n for n in reversed(range(len(s.extents))) if a.steps[n] == 0), None)
     if loop is None:
         return (0.0, 0.0, 0.0)
@@ -132,12 +142,12 @@ BUFFER_COLUMNS = (
     "unique bytes",
     "lines",
     "thread bytes",
-    "turn bytes",
+    "iteration bytes",
     "body bytes",
     "body lines",
     "bytes a line",
     "stride",
-    "turn stride",
+    "iteration stride",
     "row",
     "clamped",
     "reads",

@@ -1,10 +1,10 @@
 """A micro-performance model: how many cycles a statement takes on a machine, by resource.
 
-Straight code (the unrolled and vectorised loops inside) is counted in instructions: arithmetic,
-loads and stores after what stays in registers, the wait for sums that depend on each other, what
-does not fit in the registers. Around it, each cache is given the lines that do not fit in the one
-below: the outermost loops whose data fit are run from it, those outside fill it anew. The time is
-the largest of these, as a machine does all at once (the roofline; Roller rates tiles so).
+Straight-line code (the unrolled and vectorized inner loops) is counted in instructions: arithmetic,
+loads and stores of what does not stay in registers, the latency of dependent sums, register spills.
+Around it, each cache level is filled with the lines that do not fit in the one below: the outermost
+loops whose data fit run from it, those outside fill it again. The time is the largest of these,
+since they overlap (the roofline; Roller rates tiles in this way).
 
 The figures are those of `target.costs`, in cycles: only ratios matter for an order.
 """
@@ -25,10 +25,10 @@ class Cost:
     """Cycles of one core for all runs of a statement, by resource, and of the machine in all."""
 
     arithmetic: float
-    moves: float
-    waiting: float
+    load_store: float
+    dependency: float
     spills: float
-    turns: float
+    loop_overhead: float
     fills: tuple[float, float, float]
     threads: float
     registers: float
@@ -53,21 +53,21 @@ def estimate(s: Statement, target: CpuTarget) -> Cost:
     busy_for = costs.instruction_cycles
     each = sum(getattr(busy_for, kind) * n for kind, n in s.operations.items())
     arithmetic = trips * vectors * each
-    moves = trips * sum(_moves(s, a, body, lanes, costs) for a in s.accesses)
-    waiting = trips * costs.fma_latency * vectors / sums if sums and s.runs > 1 else 0.0
+    load_store = trips * sum(_moves(s, a, body, lanes, costs) for a in s.accesses)
+    dependency = trips * costs.fma_latency * vectors / sums if sums and s.runs > 1 else 0.0
     spills = trips * max(0.0, registers - target.vector_registers) * 2 * costs.move_cycles
-    turns = costs.loop_cycles * trips
+    loop_overhead = costs.loop_cycles * trips
     fills = _fills(s, target)
-    busy = [max(arithmetic, moves, waiting) + spills + turns, *fills]
+    busy = [max(arithmetic, load_store, dependency) + spills + loop_overhead, *fills]
     most = max(busy)
     cycles = most + costs.overlap * (sum(busy) - most)
     threads = _threads(s, target.cores)
     return Cost(
         arithmetic,
-        moves,
-        waiting,
+        load_store,
+        dependency,
         spills,
-        turns,
+        loop_overhead,
         (fills[0], fills[1], fills[2]),
         threads,
         registers,
