@@ -25,8 +25,8 @@ from tilewright.tune.space.table import SCHEDULE_SPACES
 
 
 @dataclass
-class Bench:
-    """A task on the machine; `known` has what was measured, by trace."""
+class LiveTask:
+    """A task that is measured during the search; `known` are its results, by trace."""
 
     space: ScheduleSpace
     job: Job
@@ -63,9 +63,9 @@ def compare_methods_live(
         scheduled = task.scheduled
         space = SCHEDULE_SPACES.get("constructed")(scheduled.func, scheduled.constants, target)
         folder = measurer.folder / f"task-{number}"
-        bench = Bench(space, write_task(folder, task, target), measurer)
+        live = LiveTask(space, write_task(folder, task, target), measurer)
         runs = [
-            (method, [_run(bench, method, seed, settings, show) for seed in _seeds(settings)])
+            (method, [_run(live, method, seed, settings, show) for seed in _seeds(settings)])
             for method in methods
         ]
         optimum = min(run.best[-1] for _, found in runs for run in found)
@@ -83,15 +83,15 @@ def _seeds(settings: BenchmarkSettings) -> range:
 
 
 def _run(
-    bench: Bench,
+    live: LiveTask,
     method: SearchMethod,
     seed: int,
     settings: BenchmarkSettings,
     show: Callable[[str], None],
 ) -> Run:
-    show(f"{bench.space.func_before.name}: {method}, seed {seed}")
+    show(f"{live.space.func_before.name}: {method}, seed {seed}")
     start = time.perf_counter()
-    strategy = method.start(bench.space, seed)
-    results = search(strategy, bench.measure, settings.trials, settings.batch)
+    strategy = method.start(live.space, seed)
+    results = search(strategy, live.measure, settings.trials, settings.batch)
     failures = sum(bool(result.failure) for result in results)
     return Run(seed, best_so_far(results), failures, time.perf_counter() - start)

@@ -20,8 +20,8 @@ from tilewright.tune.space.schedule_space import ScheduleSpace
 from tilewright.tune.strategy.strategy import Strategy
 from tilewright.tune.warm_start import earlier_results
 
-# Stands for what no decisions of the space lead to.
-NOBODY = Candidate(())
+# For traces that no decisions of the space lead to.
+NO_CANDIDATE = Candidate(())
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class TaskSearch:
         measured = [record for record in records if not record.baseline]
         self.strategy.observe(earlier_results(self.space, measured))
         for record in measured:
-            self._count(steps_of(record.trace), Result(NOBODY, record.times, record.failure))
+            self._count(steps_of(record.trace), Result(NO_CANDIDATE, record.times, record.failure))
 
     def _count(self, steps: str, result: Result) -> None:
         self._known[steps] = result
@@ -109,7 +109,7 @@ class TaskSearch:
         if self.space.trace(default) == builtin:
             self._measure(measurer, job, [default])
         else:
-            measurer.measure(job, [(NOBODY, builtin)], on_result=self._keep)
+            measurer.measure(job, [(NO_CANDIDATE, builtin)], on_result=self._keep)
 
     def _measure(self, measurer: Measures, job: Job, candidates: list[Candidate]) -> None:
         """Measure what is new among candidates; several may come to the same steps."""
@@ -121,7 +121,7 @@ class TaskSearch:
 
     def _keep(self, result: Result, steps: str) -> None:
         writer, task = self.writer, self.task
-        trace = steps if result.candidate == NOBODY else self.space.text(result.candidate)
+        trace = steps if result.candidate == NO_CANDIDATE else self.space.text(result.candidate)
         about = (task.workload, writer.target, trace, result.times, result.failure, time.time())
         writer.add(task, Record(*about, writer.versions, writer.of_task(task)))
         self._count(steps, result)
