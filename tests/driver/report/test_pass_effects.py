@@ -5,6 +5,7 @@ import pytest
 from tilewright.driver.pipeline import passes_for
 from tilewright.driver.report.pass_effects import IMPORT, PassEffect, pass_effects, roofline_of
 from tilewright.ir.graph.text import parse_graph
+from tilewright.ir.types import TYPICAL_SIZE
 from tilewright.ops.attrs import make_attrs
 from tilewright.passes.context import PassContext
 from tilewright.runtime.roofline.roofline import Level, Roofline
@@ -46,10 +47,10 @@ def test_views_are_no_kernels_and_sizes_are_typical() -> None:
       return %z
     }
     """)
-    assert (first.nodes, first.kernels, first.bytes) == (2, 1, 2 * 2 * 128 * 4)
+    assert (first.nodes, first.kernels, first.bytes) == (2, 1, 2 * 2 * TYPICAL_SIZE * 4)
 
 
-def test_no_estimate_without_roofs() -> None:
+def test_no_estimate_without_a_roofline() -> None:
     assert {e.estimated_s for e in _effects(TEXT, None)} == {None}
 
 

@@ -114,7 +114,7 @@ class _Timed:
         return {name: KernelTime(name, 1, (2e3, 1e3), bound=bound) for name in self.names}
 
 
-def test_schedulers_know_times_and_roofs_of_a_run(
+def test_schedulers_know_times_and_bounds_of_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_fakes(monkeypatch)
