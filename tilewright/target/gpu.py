@@ -64,6 +64,11 @@ class GpuTarget:
         return int(digits[:-1]), int(digits[-1])
 
     @property
+    def mma_rate_per_sm(self) -> float:
+        """Operations a second of the tensor cores of one SM, on 16-bit operands."""
+        return self.mma_rate / self.sm_count
+
+    @property
     def max_shared_per_block(self) -> int:
         """Shared memory that one block may use, in bytes: the system reserves 1 KiB of each."""
         return self.shared_per_sm - _KIB

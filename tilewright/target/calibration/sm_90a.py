@@ -1,4 +1,8 @@
-"""Times measured on an H200. Every other GPU is scheduled by them too: only their order matters."""
+"""Times measured on an H200.
+
+Other GPUs are scheduled by them too: a k-tile takes as much longer as the tensor cores of an SM are
+slower than `MMA_RATE_PER_SM`. Launches, waves and stores count as they do here.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ from tilewright.target.calibration.gpu import (
     TensorCoreTileTime,
     TensorCoreTimes,
 )
+
+MMA_RATE_PER_SM = 989e12 / 132
 
 # Times of full tiles. The im2col times of mma.sync tiles above 16 rows are 1.6 times the others:
 # estimated, not measured.

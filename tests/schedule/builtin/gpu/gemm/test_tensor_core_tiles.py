@@ -20,6 +20,7 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     MULTISTAGE_TILES,
     PERSISTENT_TILES,
+    GemmShape,
     Mainloop,
     TensorCoreTile,
     TileScheduler,
@@ -117,6 +118,14 @@ def test_columns_that_fill_no_panel_are_for_operands_along_the_depth() -> None:
     assert along is not None
     assert along.block_n == 160
     assert across.block_n % 64 == 0
+
+
+def test_a_k_tile_takes_as_long_as_the_tensor_cores_of_an_sm() -> None:
+    """Where they are slow, the same GEMM is worth more blocks: launches cost the same."""
+    tile = MULTISTAGE_TILES[0]
+    fast, slow = (GemmShape(1, 512, 512, 4096, k_tile_factor=factor) for factor in (1.0, 2.0))
+    store = GemmShape(1, 512, 512, 4096, k_tile_factor=0.0).us(tile, 132)
+    assert slow.us(tile, 132) - store == pytest.approx(2 * (fast.us(tile, 132) - store))
 
 
 def test_only_machines_that_have_them_group_warps() -> None:

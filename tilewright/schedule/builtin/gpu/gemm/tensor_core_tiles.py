@@ -30,7 +30,7 @@ from tilewright.schedule.intrin.nvidia import wgmma
 from tilewright.schedule.intrin.nvidia.mma import MMA_K, MMA_M, MMA_N, VECTOR_ELEMENTS, mma_names
 from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS, accumulator_type, kind_of
 from tilewright.target.calibration.gpu import TensorCoreTileTime
-from tilewright.target.calibration.sm_90a import TENSOR_CORE
+from tilewright.target.calibration.sm_90a import MMA_RATE_PER_SM, TENSOR_CORE
 from tilewright.target.gpu import GpuTarget
 
 # Fewer columns than this leave most of a tile empty; so do fewer rows, which pay only where
@@ -167,7 +167,10 @@ PERSISTENT_TILES = (
 
 @dataclass(frozen=True)
 class GemmShape:
-    """The sizes of a GEMM, the calls of its epilogue, and whether A is an im2col matrix."""
+    """The sizes of a GEMM, the calls of its epilogue, and whether A is an im2col matrix.
+
+    `k_tile_factor` is how much longer a k-tile takes than on the GPU that was measured.
+    """
 
     batch: int
     m: int
@@ -175,6 +178,7 @@ class GemmShape:
     k: int
     epilogue_calls: int = 0
     im2col: bool = False
+    k_tile_factor: float = 1.0
 
     def swapped(self) -> GemmShape:
         """The sizes of the transposed GEMM."""
@@ -209,10 +213,12 @@ class GemmShape:
 
     def _us_per_k_tile(self, tile: TensorCoreTile) -> float:
         if self.im2col:
-            return tile.us_per_k_tile_im2col * (TIMES.edge_factor if self.n % tile.block_n else 1.0)
-        full = self.m % tile.block_m == self.n % tile.block_n == 0
-        edge = TIMES.edge_factor if tile.blocks_per_sm == 1 else TIMES.edge_factor_multi
-        return tile.us_per_k_tile * (1.0 if full else edge)
+            us, full = tile.us_per_k_tile_im2col, self.n % tile.block_n == 0
+            edge = TIMES.edge_factor
+        else:
+            us, full = tile.us_per_k_tile, self.m % tile.block_m == self.n % tile.block_n == 0
+            edge = TIMES.edge_factor if tile.blocks_per_sm == 1 else TIMES.edge_factor_multi
+        return self.k_tile_factor * us * (1.0 if full else edge)
 
     def _persistent_us(self, tile: TensorCoreTile, sms: int) -> float:
         """The same of a persistent kernel: with ping-pong, epilogues overlap other mainloops."""
@@ -255,7 +261,8 @@ def tensor_core_tile_of(
         return None
     batch, m, n, k = map(size_of, (gemm.batch, gemm.m, gemm.n, gemm.k))
     im2col = is_im2col(gemm.a, gemm.m, gemm.k)
-    shape = GemmShape(batch, m, n, k, sum(map(_epilogue_calls, after)), im2col)
+    factor = MMA_RATE_PER_SM / target.mma_rate_per_sm
+    shape = GemmShape(batch, m, n, k, sum(map(_epilogue_calls, after)), im2col, factor)
     few = shape.k < MIN_K or shape.n < MIN_SIDE
     if few or _is_thin(shape, block, buffers, target):
         return None
