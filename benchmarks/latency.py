@@ -30,7 +30,7 @@ from machine import describe_machine
 from report import OURS, best_ratio, geometric_mean
 
 from tilewright.bench.interleaved import Entry, HarnessSettings, measure
-from tilewright.runtime.roofline.roofline import machine_roofline
+from tilewright.runtime.roofline.machine_roofline import machine_roofline
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

@@ -9,7 +9,7 @@ from typing import Any
 
 from revision import commit
 
-from tilewright.runtime.roofline.roofline import machine_roofline
+from tilewright.runtime.roofline.machine_roofline import machine_roofline
 from tilewright.target.host import host
 
 PACKAGES = (

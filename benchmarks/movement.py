@@ -25,7 +25,7 @@ import openvino
 from onnx import helper, numpy_helper
 
 import tilewright
-from tilewright.runtime.roofline.roofline import machine_roofline
+from tilewright.runtime.roofline.machine_roofline import machine_roofline
 
 OPSET = 18
 SECONDS = 0.1  # for each engine and turn

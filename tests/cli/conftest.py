@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.models import convnet, mlp, save
-from tilewright.runtime.roofline import measure, roofline
+from tilewright.runtime.roofline import machine_roofline
 from tilewright.runtime.roofline.roofline import Level, Roofline
 
 
@@ -29,12 +29,12 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture(autouse=True)
-def _known_roofs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Roofline that are neither measured nor those that other tests have left in their cache."""
+def _known_roofline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A roofline that is neither measured nor one that other tests have left in their cache."""
     level = Level("memory", float("inf"), 1e10)
 
     def known(threads: int) -> Roofline:
         return Roofline(threads, {"f32": 1e10}, (level,), 20.0)
 
-    monkeypatch.setattr(measure, "measure_roofline", known)
-    monkeypatch.setattr(roofline, "known_roofline", known)
+    monkeypatch.setattr(machine_roofline, "measure_roofline", known)
+    monkeypatch.setattr(machine_roofline, "known_roofline", known)

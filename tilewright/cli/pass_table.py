@@ -24,7 +24,7 @@ def explain_passes(path: Path, options: CompileOptions, measure: bool, as_json: 
     from tilewright.driver.report.pass_effects import pass_effects, roofline_of
     from tilewright.driver.sources import import_graph
     from tilewright.passes.context import PassContext
-    from tilewright.runtime.roofline.roofline import machine_roofline
+    from tilewright.runtime.roofline.machine_roofline import machine_roofline
     from tilewright.target.host import host
 
     native = options.target_name == "native"

@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tilewright.core.config import override
-from tilewright.runtime.roofline import measure as measure_module
 from tilewright.runtime.roofline.roofline import (
     Bound,
     KernelWork,
     Level,
     Roofline,
-    machine_roofline,
 )
 
 LEVELS = (Level("L1", 1e4, 1e11), Level("L2", 1e6, 5e10), Level("memory", float("inf"), 1e10))
@@ -51,24 +46,3 @@ def test_the_better_of_two_measurements() -> None:
     assert best.levels[1].bytes_per_second == 9e10
     assert best.clock_ns == 20
     assert ROOFLINE.better(None) is ROOFLINE
-
-
-def test_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[int] = []
-
-    def measure(threads: int) -> Roofline:
-        measured.append(threads)
-        return ROOFLINE
-
-    monkeypatch.setattr(measure_module, "measure_roofline", measure)
-    shown: list[str] = []
-    with override(cache=True, cache_dir=tmp_path):
-        assert machine_roofline(2, show=shown.append) == ROOFLINE
-        assert machine_roofline(2, show=shown.append) == ROOFLINE
-        assert measured == [2]
-        machine_roofline(2, again=True)
-        machine_roofline(1)
-    assert measured == [2, 2, 1]
-    assert len(shown) == 1
-    with override(cache=False):
-        assert machine_roofline(2) == ROOFLINE

@@ -143,7 +143,7 @@ def _rates_text(rates: CoreRates) -> str:
 
 def _roofline() -> Iterator[Check]:
     """What `profile` and `explain` compare kernels with; the best of all times it was measured."""
-    from tilewright.runtime.roofline.roofline import machine_roofline
+    from tilewright.runtime.roofline.machine_roofline import machine_roofline
     from tilewright.target.host import host
 
     for threads in dict.fromkeys((1, host().cores)):

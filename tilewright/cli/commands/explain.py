@@ -131,7 +131,7 @@ def _explain_whole(model: Path, options: CompileOptions, html: Path | None, as_j
 
 def _roofline(threads: int | None) -> Roofline:
     """Those of this machine, for the least time that a kernel can take."""
-    from tilewright.runtime.roofline.roofline import machine_roofline
+    from tilewright.runtime.roofline.machine_roofline import machine_roofline
     from tilewright.target.host import host
 
     return machine_roofline(threads or host().cores, show=lambda what: click.echo(what, err=True))

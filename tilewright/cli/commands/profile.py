@@ -92,7 +92,7 @@ def _roofline(model: CompiledModel, precision: str) -> Roofline:
     """What the machine can do at best that the model runs on."""
     from tilewright.driver.precision import machine_for
     from tilewright.driver.report.gpu_roofline import gpu_roofline
-    from tilewright.runtime.roofline.roofline import machine_roofline
+    from tilewright.runtime.roofline.machine_roofline import machine_roofline
     from tilewright.target.gpu import GpuTarget
     from tilewright.target.registry import CUDA, resolve_gpu
 

@@ -24,7 +24,7 @@ from tilewright.ir.types import TYPICAL_SIZE, TensorType
 from tilewright.runtime.container import read_container
 from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.profile import KernelTime
-from tilewright.runtime.roofline.roofline import machine_roofline
+from tilewright.runtime.roofline.machine_roofline import machine_roofline
 from tilewright.target.cpu import CpuTarget
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measures

@@ -70,7 +70,7 @@ class Executable(CompiledModel):
         need not be given) it also says how near each kernel comes to its bound.
         """
         from tilewright.runtime.profile import Measured, make_profile
-        from tilewright.runtime.roofline.roofline import known_roofline
+        from tilewright.runtime.roofline.machine_roofline import known_roofline
 
         arrays, plan = self._bind(self._binder.in_order(args, named))
         manifest = self._container.manifest

@@ -1,26 +1,22 @@
-"""The roofline of this machine: operations a second by type, bytes a second by cache level.
+"""The roofline of a machine: operations a second by type, bytes a second by cache level.
 
 The bound of a kernel is the time its operations take at the arithmetic roof or its bytes at the
 roof of the cache they come from, whichever is longer. What a kernel exchanges with its neighbours
 is in the smallest cache it fits into; the model's weights were last touched a whole run ago, so
 they come from the smallest cache that the whole model fits into.
 
-    roofline = machine_roofline(threads)      # measured once, in about 2 s, then kept on disk
     roofline.bound(KernelWork(flops=2e9, bytes=6e6, weights=4e6), footprint=1e8)
+
+`machine_roofline.py` has that of this machine.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tilewright.core.disk_cache import fingerprint, open_cache
-from tilewright.core.host.identity import machine_identity
-
 COMPUTE = "compute"
-_VERSION = "2"  # of what is measured
 
 
 @dataclass(frozen=True)
@@ -97,34 +93,3 @@ class Roofline:
             for a, b in zip(self.levels, other.levels, strict=True)
         )
         return Roofline(self.threads, rates, levels, min(self.clock_ns, other.clock_ns))
-
-
-def machine_roofline(
-    threads: int,
-    *,
-    again: bool = False,
-    show: Callable[[str], None] = lambda what: None,
-) -> Roofline:
-    """The roofline of this machine, measured where it is not known yet or `again`."""
-    from tilewright.runtime.roofline.measure import measure_roofline
-
-    known = known_roofline(threads)
-    if known is not None and not again:
-        return known
-    show(f"measuring what this machine can do on {threads} threads, about 2 s")
-    found = measure_roofline(threads).better(known)
-    store = open_cache()
-    if store is not None:
-        store.put(_key(threads), lambda file: file.write_text(json.dumps(found.data())))
-    return found
-
-
-def known_roofline(threads: int) -> Roofline | None:
-    """The roofline of this machine, if it was measured."""
-    store = open_cache()
-    path = store.get(_key(threads)) if store is not None else None
-    return None if path is None else Roofline.from_data(json.loads(path.read_text()))
-
-
-def _key(threads: int) -> str:
-    return fingerprint("roofline", _VERSION, machine_identity() or "unknown", str(threads))
