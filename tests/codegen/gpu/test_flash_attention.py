@@ -7,7 +7,7 @@ import pytest
 
 from tests.codegen.gpu.ptxas import assemble
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import on_threads
-from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.gpu.scheduled import H200, with_sms
 from tests.schedule.builtin.gpu.test_attention import attention
 from tilewright.codegen.gpu.launches import Launch, launches
 from tilewright.codegen.gpu.nvptx import emit_launches
@@ -47,7 +47,7 @@ def test_products_are_begun_and_waited_for_behind_formulas() -> None:
     ("size", "attrs"),
     [
         pytest.param(128, {}, marks=pytest.mark.slow),
-        (128, {"right": 0}),
+        (128, {"window_right": 0}),
         pytest.param(128, {"mask": BF16}, marks=pytest.mark.slow),
         (64, {}),
     ],
@@ -66,5 +66,5 @@ def test_kernels_assemble_without_spills(
 def test_emitted_code_by_threads_of_this_machine(queries: int) -> None:
     """One block goes through both tiles."""
     func = attention(queries, 256, 64, F16, window_right=0, tile=TILE)
-    one = replace(H200, sm_count=1)
+    one = with_sms(1)
     on_threads(func, schedule_for_gpu(func, frozenset(), one).func, {})

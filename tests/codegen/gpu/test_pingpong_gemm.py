@@ -9,7 +9,7 @@ import pytest
 from tests.codegen.gpu.host_threads import run_launches
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import aligned, assembled, dense, the_kernel
-from tests.schedule.builtin.gpu.scheduled import H200, finalized
+from tests.schedule.builtin.gpu.scheduled import H200, finalized, with_sms
 from tilewright.codegen.gpu.launches import PRODUCER_THREADS, Launch, launches
 from tilewright.codegen.gpu.nvptx import emit_launches
 from tilewright.codegen.llvm.builder import ModuleBuilder
@@ -24,7 +24,7 @@ from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     TileScheduler,
 )
 
-ONE = replace(H200, sm_count=1)
+ONE = with_sms(1)
 SMALL = TensorCoreTile(
     *(64, 64, 4, 1, 2, 1, 0.2),
     wgmma=True,

@@ -9,7 +9,7 @@ from tests.codegen.gpu.host_threads import run_launches
 from tests.codegen.gpu.test_pingpong_gemm import SMALL, product
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import aligned, dense, the_kernel
-from tests.schedule.builtin.gpu.scheduled import H200, finalized
+from tests.schedule.builtin.gpu.scheduled import H200, finalized, with_sms
 from tilewright.codegen.gpu.launches import launches
 from tilewright.codegen.gpu.nvptx import emit_launches
 from tilewright.codegen.gpu.stream_k_gemm import SIGNAL_PARTIALS, WAIT_PARTIALS
@@ -32,7 +32,7 @@ def _scheduled(
 ) -> tuple[Func, Func]:
     """A product whose steps so many blocks share, before and after scheduling."""
     monkeypatch.setattr(select_rule, "tensor_core_tile_of", lambda *_: tile)
-    return the_kernel(dense(*sizes, F16, order), replace(H200, sm_count=blocks))
+    return the_kernel(dense(*sizes, F16, order), with_sms(blocks))
 
 
 def _plain(scheduled: Func) -> Func:

@@ -10,9 +10,14 @@ PATIENCE = 30.0
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and is not collected yet does not."""
+    """Whether a process runs; one that has ended and is not collected yet does not.
+
+    Its main thread may end before the others: until then it cannot be collected.
+    """
+    process = Path(f"/proc/{pid}")
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        state = (process / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        return state != "Z" or len(list((process / "task").iterdir())) > 1
     except (FileNotFoundError, ProcessLookupError):
         return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,9 +15,15 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.schedule.builtin.rules import ScheduledFunc
+from tilewright.target.gpu import GpuTarget
 from tilewright.target.registry import resolve_gpu
 
 H200 = resolve_gpu("cuda")
+
+
+def with_sms(count: int) -> GpuTarget:
+    """As many SMs of an H200."""
+    return replace(H200, sm_count=count, mma_rate=H200.mma_rate * count // H200.sm_count)
 
 
 def scheduled(graph: Graph) -> list[ScheduledFunc]:

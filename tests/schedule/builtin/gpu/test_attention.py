@@ -198,7 +198,7 @@ def test_only_attention_in_lanes_has_the_rule() -> None:
     [
         pytest.param(64, (64, 64), {}, marks=pytest.mark.slow),
         pytest.param(128, (128, 64), {}, marks=pytest.mark.slow),
-        (128, (64, 64), {"right": 0}),
+        (128, (64, 64), {"window_right": 0}),
         pytest.param(32, (32, 64), {"mask": BF16}, marks=pytest.mark.slow),
         pytest.param(128, (16, 64, 4), {}, marks=pytest.mark.slow),
     ],

@@ -10,7 +10,7 @@ import pytest
 from tests.codegen.gpu.host_threads import run_launches
 from tests.codegen.gpu.ptxas import assemble
 from tests.finalize.kernel_steps import run, sample
-from tests.schedule.builtin.gpu.scheduled import H200, finalized
+from tests.schedule.builtin.gpu.scheduled import H200, finalized, with_sms
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, Var, as_int
@@ -232,7 +232,7 @@ def test_f32_is_rounded_where_that_is_allowed(
 def test_whole_tiles_of_f32_are_rounded_on_their_way(
     sizes: tuple[int, int, int], order: str, ways: str
 ) -> None:
-    few = replace(H200, sm_count=4)  # of which each has enough to do for large tiles
+    few = with_sms(4)  # of which each has enough to do for large tiles
     func, scheduled = the_kernel(dense(*sizes, F32, order), with_tf32(few))
     found = {t.intrinsic for t in tiles(scheduled)}
     assert any(name.startswith("wgmma_f32") and name.endswith(ways) for name in found)
@@ -314,7 +314,7 @@ def stack(m: int, n: int, k: int, dtype: DType) -> Graph:
     return b.graph(b.add("add", b.add("matmul", x, w), b.input("bias", tensor(dtype, 2, 1, n))))
 
 
-@pytest.mark.parametrize("target", [H200, with_tf32(replace(H200, sm_count=4))])
+@pytest.mark.parametrize("target", [H200, with_tf32(with_sms(4))])
 def test_columns_of_several_matrices_are_copied_and_written_like_those_of_one(
     target: GpuTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
