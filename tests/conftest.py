@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -18,6 +18,8 @@ from llvmlite import binding
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
+# Folders whose tests verify the program after every pass and every primitive.
+VERIFIED = ("autodiff", "kernels", "passes", "schedule")
 
 # A deadline would fail on a busy machine; in CI the same examples are tried every time.
 hypothesis.settings.register_profile("dev", deadline=None, max_examples=50)
@@ -32,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Set before anything of the package is imported, and so also for processes that tests start.
-    os.environ["TW_VERIFY"] = "2"
+    os.environ["TW_VERIFY"] = "1"
     if not hasattr(config, "workerinput"):  # the workers of xdist share the controller's cache
         os.environ["TW_CACHE_DIR"] = tempfile.mkdtemp(prefix="tilewright-tests-")
 
@@ -73,6 +75,15 @@ def small_heap_for_gc() -> None:
     A process of the suite comes to hold millions of objects, and a collection of all took seconds.
     """
     gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def verification(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Verify after every pass and primitive where these are tested, elsewhere as users do."""
+    from tilewright.core.config import override  # reads the environment: not before it is set
+
+    with override(verify=2 if request.path.relative_to(TESTS).parts[0] in VERIFIED else 1):
+        yield
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.structure import ROOT, cycles, figures, import_graph
 
 
@@ -15,6 +17,7 @@ def test_no_import_cycles() -> None:
     assert not found, "import what both need from a third file, or name a protocol"
 
 
+@pytest.mark.slow
 def test_figures_of_this_checkout() -> None:
     found = figures(ROOT)
     assert int(found["files"]) > 800

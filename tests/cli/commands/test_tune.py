@@ -153,6 +153,7 @@ def test_a_model_that_cannot_be_read_leaves_no_records(tmp_path: Path) -> None:
     assert not records.exists()
 
 
+@pytest.mark.slow
 def test_what_other_records_teach(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_fakes(monkeypatch)
     wanted = ("--batch", 4, "--tune-dim", "N=4")

@@ -94,6 +94,7 @@ def test_emitted_code_by_threads_of_this_machine(
     )
 
 
+@pytest.mark.slow
 def test_the_loop_means_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
     func, scheduled = _scheduled((128, 64, 192), 3, monkeypatch)
     arrays = sample(func, {})

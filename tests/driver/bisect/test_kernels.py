@@ -56,6 +56,7 @@ def test_wrong_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     assert finding.model_nodes == ("softmax",)
 
 
+@pytest.mark.slow
 def test_a_value_that_is_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
     right = buffer_assignment.plan_memory
 

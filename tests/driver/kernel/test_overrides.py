@@ -23,7 +23,9 @@ def _dump(folder: Path, kernels: dict[str, Kernel]) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [mlp("N"), convnet(1), transformer("N", "S")], ids=lambda m: m.graph.name
+    "model",
+    [mlp("N"), convnet(1), pytest.param(transformer("N", "S"), marks=pytest.mark.slow)],
+    ids=lambda m: m.graph.name,
 )
 def test_dumped_kernels_come_back_the_same(model: object, tmp_path: Path) -> None:
     before = _kernels(model)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.models import mlp, save
 from tilewright.driver.tuning.extract_tasks import extract_tasks
@@ -14,6 +15,7 @@ from tilewright.tune.measure.measurer import Measurer
 from tilewright.tune.space.tabular_files import read_space, write_space
 
 
+@pytest.mark.slow
 def test_a_kernel_is_recorded_and_replayed(tmp_path: Path) -> None:
     task = extract_tasks(save(mlp(), tmp_path / "mlp.onnx"), host()).tasks[0]
     with Measurer(BUILD_WORKER) as measurer:

@@ -147,6 +147,7 @@ def _check(case: Any) -> None:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.slow
 def test_cases(part: int) -> None:
     wrong = {}
     for case in _taken()[part::PARTS]:
@@ -157,6 +158,7 @@ def test_cases(part: int) -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_no_exclusion_is_stale_and_enough_is_left() -> None:
     names = [case.name for case in loaded_cases(kind="node")]
     for pattern in (*EXCLUDED, *ROUNDED):

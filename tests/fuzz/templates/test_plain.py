@@ -30,6 +30,7 @@ def test_axes_are_those_of_the_value() -> None:
     assert some_axes(d, y) == []
 
 
+@pytest.mark.slow
 def test_the_interpreter_does_not_sort_thousands() -> None:
     d = PartialModel(random.Random(0), {"": 21}, lambda case: None)
     x = d.give(np.arange(10_000, dtype=np.float32), constant=False)

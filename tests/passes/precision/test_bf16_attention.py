@@ -42,7 +42,12 @@ def _by_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray, right: int) -> np.nda
 
 
 @pytest.mark.parametrize(
-    ("heads", "queries", "keys", "right"), [(2, 40, 45, -1), (1, 128, 128, 0), (2, 16, 200, -1)]
+    ("heads", "queries", "keys", "right"),
+    [
+        (2, 40, 45, -1),
+        pytest.param(1, 128, 128, 0, marks=pytest.mark.slow),
+        pytest.param(2, 16, 200, -1, marks=pytest.mark.slow),
+    ],
 )
 def test_it_gives_what_it_gave(heads: int, queries: int, keys: int, right: int) -> None:
     graph = _attention(queries, keys, 32, right, heads)

@@ -10,6 +10,7 @@ from tilewright.tune.space.table import program_spaces
 LEARNT = 40
 
 
+@pytest.mark.slow
 def test_models_order_programs_that_they_have_not_seen(products: list[str]) -> None:
     """Kendall's tau, within a space and across spaces; chance gives 0."""
     least = {"analytical": 0.6, "ridge": 0.4, "lightgbm": 0.6}

@@ -7,6 +7,7 @@ from tilewright.tune.benchmark.compare_methods import BenchmarkSettings
 from tilewright.tune.benchmark.transfer import halves, saved, transfer
 
 
+@pytest.mark.slow
 def test_what_others_have_taught_saves_trials(products: list[str]) -> None:
     settings = BenchmarkSettings(trials=24, batch=4, seeds=3)
     leaderboard = transfer(products, "evolutionary", settings)

@@ -157,7 +157,7 @@ def test_emitted_code_by_threads_of_this_machine(
     on_threads(func, scheduled, {})
 
 
-@pytest.mark.parametrize("sizes", [(70, 72, 64), (9, 33, 40)])
+@pytest.mark.parametrize("sizes", [pytest.param((70, 72, 64), marks=pytest.mark.slow), (9, 33, 40)])
 def test_arrays_of_the_size_of_the_result_are_read_ahead(sizes: tuple[int, int, int]) -> None:
     m, n, k = sizes
     b = GraphBuilder("residual")
