@@ -1,7 +1,8 @@
-"""House rules on files: each module has its test, no file is too long, no file is a drawer."""
+"""House rules: each module has its test, no file is too long or a drawer, names are unique."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -70,6 +71,12 @@ def test_no_folder_is_crowded() -> None:
 def test_files_are_named_for_what_they_hold() -> None:
     vague = [path for path in (*SOURCES, *TESTS) if Path(path).name in FORBIDDEN_NAMES]
     assert not vague, "name each for its one concept"
+
+
+def test_every_public_class_has_a_name_of_its_own() -> None:
+    classes = (re.findall(r"^class ([A-Z]\w*)", (ROOT / f).read_text(), re.M) for f in SOURCES)
+    counted = Counter(name for names in classes for name in names)
+    assert not [name for name, count in counted.items() if count > 1]
 
 
 def test_every_package_has_an_init() -> None:

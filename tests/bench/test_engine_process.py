@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tilewright.bench.engine_process import Worker, WorkerFailed
+from tilewright.bench.engine_process import EngineFailed, EngineProcess
 
 ECHO = """
 import json, os, sys
@@ -14,8 +14,8 @@ for line in sys.stdin:
 """
 
 
-def _worker(program: str) -> Worker:
-    return Worker([sys.executable, "-c", program], {"TRIED": "yes"})
+def _worker(program: str) -> EngineProcess:
+    return EngineProcess([sys.executable, "-c", program], {"TRIED": "yes"})
 
 
 def test_questions_and_answers() -> None:
@@ -33,17 +33,17 @@ def test_questions_and_answers() -> None:
 
 def test_how_a_process_ended() -> None:
     worker = _worker("raise ValueError('too much')")
-    with pytest.raises(WorkerFailed, match="exit status 1: ValueError: too much"):
+    with pytest.raises(EngineFailed, match="exit status 1: ValueError: too much"):
         worker.load(10)
     worker.close()
     quiet = _worker("raise SystemExit(3)")
-    with pytest.raises(WorkerFailed, match="exit status 3: no message"):
+    with pytest.raises(EngineFailed, match="exit status 3: no message"):
         quiet.load(10)
     quiet.close()
 
 
 def test_silence() -> None:
     worker = _worker("import time; time.sleep(60)")
-    with pytest.raises(WorkerFailed, match="no answer in 0 s"):
+    with pytest.raises(EngineFailed, match="no answer in 0 s"):
         worker.load(0.2)
     worker.close()

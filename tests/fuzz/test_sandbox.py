@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 import time
 
-from tilewright.fuzz.sandbox import Limits, run_all, run_isolated
+from tilewright.fuzz.sandbox import SandboxLimits, run_all, run_isolated
 
 
 def test_a_value_comes_back() -> None:
@@ -26,12 +26,15 @@ def test_a_crash_costs_its_job_only() -> None:
 
 def test_a_hang_is_ended() -> None:
     start = time.monotonic()
-    assert run_isolated(lambda: time.sleep(60), Limits(seconds=0.3)).kind == "hang"
+    assert run_isolated(lambda: time.sleep(60), SandboxLimits(seconds=0.3)).kind == "hang"
     assert time.monotonic() - start < 10
 
 
 def test_memory_is_limited() -> None:
-    assert run_isolated(lambda: len(bytearray(1 << 30)), Limits(memory=1 << 28)).kind == "memory"
+    assert (
+        run_isolated(lambda: len(bytearray(1 << 30)), SandboxLimits(memory=1 << 28)).kind
+        == "memory"
+    )
 
 
 def test_a_long_reply_comes_back() -> None:
@@ -43,5 +46,5 @@ def test_only_computing_counts() -> None:
         while True:
             pass
 
-    assert run_isolated(endless, Limits(seconds=1, patience=100)).kind == "hang"
-    assert run_isolated(lambda: time.sleep(1.5), Limits(seconds=1)).kind == "done"
+    assert run_isolated(endless, SandboxLimits(seconds=1, patience=100)).kind == "hang"
+    assert run_isolated(lambda: time.sleep(1.5), SandboxLimits(seconds=1)).kind == "done"

@@ -6,7 +6,7 @@ from onnx import helper
 from tests.fuzz.models import case_of
 from tilewright.fuzz.campaign import values_of
 from tilewright.fuzz.case_file import Case
-from tilewright.fuzz.sandbox import Limits
+from tilewright.fuzz.sandbox import SandboxLimits
 from tilewright.fuzz.shrink import constants, shrink, with_arrays, with_graph
 
 
@@ -26,7 +26,7 @@ def _has_softmax(case: Case) -> bool:
 
 
 def test_only_what_fails_is_left() -> None:
-    small = shrink(_long(), _has_softmax, lambda c: values_of(c, Limits()), 30)
+    small = shrink(_long(), _has_softmax, lambda c: values_of(c, SandboxLimits()), 30)
     assert [node.op_type for node in small.model.graph.node] == ["Softmax"]
     assert not small.model.graph.node[0].attribute
     arrays = [*constants(small.model).values(), *small.runs[0].values()]

@@ -18,11 +18,11 @@ from tilewright.core.worker.crash import reason
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class WorkerFailed(Exception):
+class EngineFailed(Exception):
     """A worker ended or went silent; the text says why."""
 
 
-class Worker:
+class EngineProcess:
     """One process; `ask` is answered by one line of JSON."""
 
     def __init__(
@@ -48,10 +48,10 @@ class Worker:
         assert stdout is not None
         while b"\n" not in self.buffer:
             if not select.select([stdout], [], [], timeout)[0]:
-                raise WorkerFailed(f"no answer in {timeout:.0f} s")
+                raise EngineFailed(f"no answer in {timeout:.0f} s")
             chunk = os.read(stdout.fileno(), 1 << 16)
             if not chunk:
-                raise WorkerFailed(self._last_words())
+                raise EngineFailed(self._last_words())
             self.buffer += chunk
         line, self.buffer = self.buffer.split(b"\n", 1)
         answer: dict[str, Any] = json.loads(line)
@@ -70,7 +70,7 @@ class Worker:
         try:
             self.process.stdin.write(f"{line}\n".encode())
         except BrokenPipeError:
-            raise WorkerFailed(self._last_words()) from None
+            raise EngineFailed(self._last_words()) from None
         answer = self.read(timeout)
         self._signal(signal.SIGSTOP)
         return answer

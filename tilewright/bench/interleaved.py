@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewright.bench.engine_process import Worker, WorkerFailed
+from tilewright.bench.engine_process import EngineFailed, EngineProcess
 from tilewright.bench.wait_idle import wait_until_idle
 from tilewright.core.host.machine_load import IDLE
 
@@ -130,7 +130,7 @@ class _Harness:
         assert len(self.entries) == len(entries), "labels must differ"
         self.settings = settings
         self.folder = folder
-        self.workers: dict[str, Worker] = {}
+        self.workers: dict[str, EngineProcess] = {}
         self.results = {label: EngineResult(label) for label in self.entries}
         self.idle_timeout = settings.idle_timeout
 
@@ -157,7 +157,7 @@ class _Harness:
         variables = dict.fromkeys(_THREAD_VARIABLES, str(entry.threads))
         variables |= dict.fromkeys(_CACHE_VARIABLES, str(self.folder / "cache"))
         command = [entry.python, *entry.worker, entry.engine, str(job)]
-        self.workers[label] = Worker(command, variables)
+        self.workers[label] = EngineProcess(command, variables)
         return self._attempt(label, self.workers[label].load, self.settings.timeout)
 
     def run_rounds(self, show: Callable[[str], None]) -> None:
@@ -188,7 +188,7 @@ class _Harness:
     ) -> dict[str, Any] | None:
         try:
             return action(*arguments)
-        except WorkerFailed as error:
+        except EngineFailed as error:
             self.results[label].failure = str(error)
             return None
 

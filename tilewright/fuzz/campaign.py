@@ -22,7 +22,15 @@ from tilewright.fuzz.case_file import Case, read_case, write_case
 from tilewright.fuzz.differential_check import CheckResult, check_case
 from tilewright.fuzz.oracle import interpreter
 from tilewright.fuzz.random_case import prepare, random_case
-from tilewright.fuzz.sandbox import USUAL, Job, Limits, Outcome, preload, run_all, run_isolated
+from tilewright.fuzz.sandbox import (
+    USUAL,
+    Job,
+    Outcome,
+    SandboxLimits,
+    preload,
+    run_all,
+    run_isolated,
+)
 from tilewright.fuzz.shrink import shrink, with_graph
 from tilewright.ops.interpret import evaluate_node
 
@@ -39,7 +47,7 @@ class FuzzSettings:
     operators: frozenset[str] = frozenset()
     jobs: int = 1
     out: Path | None = None
-    limits: Limits = USUAL
+    limits: SandboxLimits = USUAL
     shrink_seconds: float = 60.0
     first: int = 0
 
@@ -124,7 +132,7 @@ def check_result(outcome: Outcome) -> CheckResult:
     return CheckResult(kind, str(outcome.value))
 
 
-def check_isolated(case: Case, limits: Limits) -> CheckResult:
+def check_isolated(case: Case, limits: SandboxLimits) -> CheckResult:
     """Check a case in a process of its own."""
     return check_result(run_isolated(lambda: check_case(case).as_json(), limits))
 
@@ -182,7 +190,7 @@ def _like(found: Mapping[str, Any]) -> tuple[object, ...]:
     return (*said, *(found["operators"] if said[0] in ("wrong", "threads") else ()))
 
 
-def values_of(case: Case, limits: Limits) -> dict[str, np.ndarray]:
+def values_of(case: Case, limits: SandboxLimits) -> dict[str, np.ndarray]:
     """The arrays that each node of a case gives, as far as it can be interpreted."""
     with TemporaryDirectory(prefix="tw-fuzz-") as folder:
         path = Path(folder) / "values.onnx"

@@ -1,6 +1,7 @@
 """Work in a process of its own, with limits on time and memory.
 
-    run_isolated(job, Limits(seconds=20))    Outcome("done", {...}) | Outcome("crash", "SIGSEGV")
+    run_isolated(job, SandboxLimits(seconds=20))
+    # Outcome("done", {...}), Outcome("crash", "SIGSEGV")
 
 The process is forked, so that it starts with everything imported. Whatever happens in it, a crash,
 an endless loop, memory without bound, costs this one job. What the job returns comes back as JSON.
@@ -27,7 +28,7 @@ Job = Callable[[], Any]
 
 
 @dataclass(frozen=True)
-class Limits:
+class SandboxLimits:
     """Seconds of computing that a job may take, and bytes of address space that it may add.
 
     It is given `patience` times as long on the clock, as other programs may keep it from computing.
@@ -38,7 +39,7 @@ class Limits:
     patience: float = 4.0
 
 
-USUAL = Limits()
+USUAL = SandboxLimits()
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,13 @@ def preload() -> None:
     import_module("tilewright.frontends.onnx.table").converters()
 
 
-def run_isolated(job: Job, limits: Limits = USUAL) -> Outcome:
+def run_isolated(job: Job, limits: SandboxLimits = USUAL) -> Outcome:
     """Run one job in a process of its own."""
     return next(iter(run_all([job], limits)))[1]
 
 
 def run_all(
-    jobs: Iterable[Job], limits: Limits = USUAL, at_once: int = 1
+    jobs: Iterable[Job], limits: SandboxLimits = USUAL, at_once: int = 1
 ) -> Iterator[tuple[int, Outcome]]:
     """Run jobs, some at once; gives the number of each with its outcome, as they end."""
     waiting, running = enumerate(jobs), list[_Child]()
@@ -90,7 +91,7 @@ def run_all(
             _kill(child)
 
 
-def _start(key: int, job: Job, limits: Limits) -> _Child:
+def _start(key: int, job: Job, limits: SandboxLimits) -> _Child:
     ours, theirs = Pipe(duplex=False)
     errors = tempfile.TemporaryFile()  # closed when the child has ended
     sys.stdout.flush()
@@ -103,7 +104,7 @@ def _start(key: int, job: Job, limits: Limits) -> _Child:
     return _Child(key, pid, ours, errors, start, start + limits.patience * limits.seconds)
 
 
-def _work(job: Job, reply: Connection, errors: IO[bytes], limits: Limits) -> NoReturn:
+def _work(job: Job, reply: Connection, errors: IO[bytes], limits: SandboxLimits) -> NoReturn:
     """The child: never comes back from here."""
     try:
         os.setpgid(0, 0)  # so that whatever it starts can be ended with it

@@ -8,7 +8,7 @@ import pytest
 from tilewright.fuzz.case_file import reads
 from tilewright.fuzz.differential_check import check_case
 from tilewright.fuzz.partial_model import PartialModel
-from tilewright.fuzz.templates.control_flow import Body, Maker, branch, loop, scan
+from tilewright.fuzz.templates.control_flow import Maker, ModelBody, branch, loop, scan
 from tilewright.fuzz.templates.plain import binary, unary
 
 
@@ -27,7 +27,7 @@ def test_bodies_are_checked_like_everything_else(make: Maker, op: str) -> None:
 def test_a_body_reads_from_outside() -> None:
     d = PartialModel(random.Random(0), {"": 22}, lambda case: None)
     outside = d.fresh(np.dtype(np.float32), (3,))
-    body = Body(d, {"inner": np.ones(3, np.float32)})
+    body = ModelBody(d, {"inner": np.ones(3, np.float32)})
     made = body.attempt(body.node("Add", ["inner", outside]))
     node = d.node("If", [d.fresh(np.dtype(bool), ())], then_branch=body.graph(made))
     assert reads(node) == {outside, node.input[0]}

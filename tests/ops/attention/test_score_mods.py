@@ -4,16 +4,16 @@ from tilewright.arith.expr import Load, Select, Var, const
 from tilewright.arith.walk import loads
 from tilewright.core.dtypes import BOOL, F32
 from tilewright.ir.types import tensor
-from tilewright.ops.attention.flash_loops import Body
+from tilewright.ops.attention.flash_loops import FlashLoops
 from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.attention.score_mods import ROW, J
 
 S = Var("s", F32)
 
 
-def _body(keys: int = 32, mask: object = None, **attrs: object) -> Body:
+def _body(keys: int = 32, mask: object = None, **attrs: object) -> FlashLoops:
     ins = (tensor(F32, 2, 32, 4), tensor(F32, 2, keys, 4), tensor(F32, 2, keys, 4), mask)
-    return Body(Problem(FusedAttentionAttrs(**attrs), ins, tensor(F32, 2, 32, 4)))
+    return FlashLoops(Problem(FusedAttentionAttrs(**attrs), ins, tensor(F32, 2, 32, 4)))
 
 
 def test_nothing_is_done_to_plain_products() -> None:

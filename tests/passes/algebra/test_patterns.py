@@ -9,9 +9,9 @@ from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.algebra.patterns import (
     MAX_FACTORS,
-    Bound,
+    GraphPattern,
     GraphRule,
-    Pattern,
+    NamedPattern,
     apply,
     const,
     product,
@@ -36,7 +36,7 @@ class Values(GraphBuilder):
     def number(self, value: float) -> str:
         return self.constant(np.asarray(value, self.dtype.numpy))  # type: ignore[attr-defined]
 
-    def matches(self, pattern: Pattern, value: str) -> list[dict[str, object]]:
+    def matches(self, pattern: GraphPattern, value: str) -> list[dict[str, object]]:
         """Every way in which the value has the shape."""
         g = Rewriter(self.graph(value))
         for n in g.source.nodes:
@@ -80,7 +80,7 @@ def test_zeros_have_signs():
 def test_attributes_and_inner_values_are_named():
     g = Values()
     root = g.add("sqrt", g.a)
-    found = g.matches(-Bound("y", apply("sqrt", x, attrs="t")), g.add("neg", root))
+    found = g.matches(-NamedPattern("y", apply("sqrt", x, attrs="t")), g.add("neg", root))
     assert [(f["x"], f["y"]) for f in found] == [("a", root)]
     assert found[0]["t"] == g.nodes[0].attrs
 

@@ -14,7 +14,7 @@ from tilewright.ir.loop.walk import buffers, statements
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.registry import CPUS
-from tilewright.tune.features.accesses import Access, Statement, statements_of
+from tilewright.tune.features.accesses import Statement, StatementAccess, statements_of
 
 TARGET = CPUS["aarch64"]
 
@@ -23,7 +23,7 @@ def _nest(func: Func) -> list[Statement]:
     return statements_of(func, buffers(func))
 
 
-def _access(s: Statement, name: str) -> Access:
+def _access(s: Statement, name: str) -> StatementAccess:
     return next(a for a in s.accesses if a.buffer == name)
 
 

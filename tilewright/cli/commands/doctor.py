@@ -25,7 +25,7 @@ OPTIONAL = {
 }
 
 
-class Check(NamedTuple):
+class MachineCheck(NamedTuple):
     """One line of the report: `status` is ok, missing (optional) or failed."""
 
     what: str
@@ -55,7 +55,7 @@ class Check(NamedTuple):
 def doctor_command(
     ctx: click.Context, roofline: bool, task: str | None, force: bool, as_json: bool
 ) -> None:
-    """Check this machine and this installation."""
+    """MachineCheck this machine and this installation."""
     if force and task != "calibrate":
         raise click.UsageError("--force is for --calibrate")
     task = "calibrate anyway" if force else task
@@ -69,15 +69,15 @@ def doctor_command(
         ctx.exit(1)
 
 
-def _guarded(check: Callable[[], Iterator[Check]]) -> Iterator[Check]:
+def _guarded(check: Callable[[], Iterator[MachineCheck]]) -> Iterator[MachineCheck]:
     """A check that fails in a way it did not foresee is itself a finding."""
     try:
         yield from check()
     except Exception as error:
-        yield Check(check.__name__.strip("_"), "failed", f"{type(error).__name__}: {error}")
+        yield MachineCheck(check.__name__.strip("_"), "failed", f"{type(error).__name__}: {error}")
 
 
-def _versions() -> Iterator[Check]:
+def _versions() -> Iterator[MachineCheck]:
     import platform
     from importlib.metadata import version
 
@@ -85,46 +85,46 @@ def _versions() -> Iterator[Check]:
 
     import tilewright
 
-    yield Check("tilewright", "ok", tilewright.__version__)
-    yield Check("python", "ok", f"{platform.python_version()} on {platform.platform()}")
+    yield MachineCheck("tilewright", "ok", tilewright.__version__)
+    yield MachineCheck("python", "ok", f"{platform.python_version()} on {platform.platform()}")
     llvm = ".".join(map(str, binding.llvm_version_info))
-    yield Check("llvmlite", "ok", f"{version('llvmlite')}, LLVM {llvm}")
+    yield MachineCheck("llvmlite", "ok", f"{version('llvmlite')}, LLVM {llvm}")
     for package in ("numpy", "onnx", "ml_dtypes", "islpy"):
-        yield Check(package, "ok", version(package))
+        yield MachineCheck(package, "ok", version(package))
 
 
-def _machine() -> Iterator[Check]:
+def _machine() -> Iterator[MachineCheck]:
     from tilewright.target.host import host
 
-    yield Check("machine", "ok", host().describe())
+    yield MachineCheck("machine", "ok", host().describe())
 
 
-def _calibration() -> Iterator[Check]:
+def _calibration() -> Iterator[MachineCheck]:
     from tilewright.target.calibration.store import read_calibration
 
     rates = read_calibration()
     if rates is None:
         detail = "built-in rates; measure this machine's with `tilewright doctor --calibrate`"
-        yield Check("calibration", "ok", detail)
+        yield MachineCheck("calibration", "ok", detail)
     else:
-        yield Check("calibration", "ok", f"measured; {_rates_text(rates)}")
+        yield MachineCheck("calibration", "ok", f"measured; {_rates_text(rates)}")
 
 
-def _calibrate(force: bool = False) -> Iterator[Check]:
+def _calibrate(force: bool = False) -> Iterator[MachineCheck]:
     from tilewright.driver.calibrate import calibrate
 
-    yield Check("calibration", "ok", f"measured; {_rates_text(calibrate(force))}")
+    yield MachineCheck("calibration", "ok", f"measured; {_rates_text(calibrate(force))}")
 
 
-def _calibrate_anyway() -> Iterator[Check]:
+def _calibrate_anyway() -> Iterator[MachineCheck]:
     yield from _calibrate(force=True)
 
 
-def _reset_calibration() -> Iterator[Check]:
+def _reset_calibration() -> Iterator[MachineCheck]:
     from tilewright.driver.calibrate import reset_calibration
 
     detail = "removed" if reset_calibration() else "there was none"
-    yield Check("calibration", "ok", f"{detail}; the built-in rates hold")
+    yield MachineCheck("calibration", "ok", f"{detail}; the built-in rates hold")
 
 
 def _rates_text(rates: CoreRates) -> str:
@@ -141,7 +141,7 @@ def _rates_text(rates: CoreRates) -> str:
     )
 
 
-def _roofline() -> Iterator[Check]:
+def _roofline() -> Iterator[MachineCheck]:
     """What `profile` and `explain` compare kernels with; the best of all times it was measured."""
     from tilewright.runtime.roofline.machine_roofline import machine_roofline
     from tilewright.target.host import host
@@ -151,33 +151,33 @@ def _roofline() -> Iterator[Check]:
         for element, rate in found.flops_per_second.items():
             what = "multiply-adds" if element == "f32" else "dot products"
             detail = f"{rate / 1e9:.1f} G operations/s in {what}"
-            yield Check(f"{element}, {threads} threads", "ok", detail)
+            yield MachineCheck(f"{element}, {threads} threads", "ok", detail)
         for level in found.levels:
             detail = f"{level.bytes_per_second / 1e9:.1f} GB/s read"
-            yield Check(f"{level.name}, {threads} threads", "ok", detail)
-    yield Check("clock", "ok", f"{found.clock_ns:.0f} ns to read")
+            yield MachineCheck(f"{level.name}, {threads} threads", "ok", detail)
+    yield MachineCheck("clock", "ok", f"{found.clock_ns:.0f} ns to read")
 
 
-def _cache() -> Iterator[Check]:
+def _cache() -> Iterator[MachineCheck]:
     from tilewright.core.disk_cache import open_cache
     from tilewright.core.errors import ConfigError
 
     store = open_cache()
     if store is None:
-        yield Check("cache", "missing", "switched off by TW_CACHE")
+        yield MachineCheck("cache", "missing", "switched off by TW_CACHE")
         return
     try:
         store.put("doctor-check", lambda file: file.write_text("ok")).unlink()
     except ConfigError as error:
-        yield Check("cache", "failed", f"{error.message}; set TW_CACHE_DIR, or TW_CACHE=off")
+        yield MachineCheck("cache", "failed", f"{error.message}; set TW_CACHE_DIR, or TW_CACHE=off")
         return
     files = [p.stat().st_size for p in (store.root / "objects").rglob("*") if p.is_file()]
     limit = size_text(store.limit)
     detail = f"{store.root}: {len(files)} files, {size_text(sum(files))} of {limit}"
-    yield Check("cache", "ok", detail)
+    yield MachineCheck("cache", "ok", detail)
 
 
-def _compiler() -> Iterator[Check]:
+def _compiler() -> Iterator[MachineCheck]:
     import numpy as np
 
     from tilewright.target.host import host
@@ -189,13 +189,13 @@ def _compiler() -> Iterator[Check]:
         wanted = np.maximum(x @ x, 0)
         right = np.allclose(np.asarray(model(x, x)), wanted, atol=1e-4)
         status = "ok" if right else "failed"
-        yield Check("compile and run", status, f"a small model in {seconds:.2f} s")
+        yield MachineCheck("compile and run", status, f"a small model in {seconds:.2f} s")
         model.set_threads(host().cores)
         results = {np.asarray(model(x, x)).tobytes() for _ in range(20)}
         model.set_threads(1)
         results.add(np.asarray(model(x, x)).tobytes())
         same = f"{host().cores} threads and 1 thread give the same bits"
-        yield Check("threads", "ok" if len(results) == 1 else "failed", same)
+        yield MachineCheck("threads", "ok" if len(results) == 1 else "failed", same)
 
 
 def _tiny_model() -> Executable:
@@ -212,24 +212,24 @@ def _tiny_model() -> Executable:
     return model
 
 
-def _linker() -> Iterator[Check]:
+def _linker() -> Iterator[MachineCheck]:
     import shutil
 
     found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if found is None:
-        yield Check("C compiler", "missing", "to export libraries: install gcc or clang")
+        yield MachineCheck("C compiler", "missing", "to export libraries: install gcc or clang")
     else:
-        yield Check("C compiler", "ok", f"{found}, links exported libraries")
+        yield MachineCheck("C compiler", "ok", f"{found}, links exported libraries")
 
 
-def _packages() -> Iterator[Check]:
+def _packages() -> Iterator[MachineCheck]:
     from importlib.metadata import PackageNotFoundError, version
 
     for package, help in OPTIONAL.items():
         try:
-            yield Check(package, "ok", version(package))
+            yield MachineCheck(package, "ok", version(package))
         except PackageNotFoundError:
-            yield Check(package, "missing", help)
+            yield MachineCheck(package, "missing", help)
 
 
 CHECKS = (_versions, _machine, _calibration, _cache, _compiler, _linker, _packages)

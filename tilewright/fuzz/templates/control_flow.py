@@ -20,7 +20,7 @@ Grow = Callable[[PartialModel, str], list[str]]
 Maker = Callable[[PartialModel, str, Sequence[Grow]], list[str]]
 
 
-class Body(PartialModel):
+class ModelBody(PartialModel):
     """A model within another: names and operands from outside are that one's."""
 
     def __init__(self, outer: PartialModel, given: Mapping[str, np.ndarray]) -> None:
@@ -80,7 +80,7 @@ def step(make: Maker, steps: Sequence[Grow]) -> Grow:
 def branch(d: PartialModel, x: str, steps: Sequence[Grow]) -> list[str]:
     """One of two bodies, whose results have the same types and any shapes."""
     condition = d.fresh(np.dtype(bool), d.rng.choice(((), (1,))))
-    bodies = [Body(d, {}), Body(d, {})]
+    bodies = [ModelBody(d, {}), ModelBody(d, {})]
     for body in bodies:
         body.grow(x, steps)
     first, second = ([n for node in b.nodes for n in node.output] for b in bodies)
@@ -104,7 +104,7 @@ def loop(d: PartialModel, x: str, steps: Sequence[Grow]) -> list[str]:
     """A value carried around, and what each round adds to a list of results."""
     number, go, carried = d.name(), d.name(), d.name()
     given = {number: np.array(1, np.int64), go: np.array(True), carried: d.values[x]}
-    body = Body(d, given)
+    body = ModelBody(d, given)
     body.grow(carried, steps)
     following = body.alike(carried)
     goes_on = body.copy(go)
@@ -136,7 +136,7 @@ def scan(d: PartialModel, x: str, steps: Sequence[Grow]) -> list[str]:
         return []
     state, element = d.name(), d.name()
     start = d.fresh(array.dtype, () if d.rng.random() < 0.4 else np.take(array, 0, axis).shape)
-    body = Body(d, {state: d.values[start], element: np.asarray(np.take(array, 0, axis))})
+    body = ModelBody(d, {state: d.values[start], element: np.asarray(np.take(array, 0, axis))})
     body.grow(element, steps)
     if d.rng.random() < 0.7:
         body.attempt(body.node("Add", [state, element]))
@@ -155,7 +155,7 @@ def scan(d: PartialModel, x: str, steps: Sequence[Grow]) -> list[str]:
     return d.attempt(d.node("Scan", [start, x], 2, body=body.graph(results), **options))
 
 
-def _distinct(body: Body, names: Sequence[str]) -> list[str]:
+def _distinct(body: ModelBody, names: Sequence[str]) -> list[str]:
     """The names, those that were there before as copies."""
     found = list[str]()
     for name in names:

@@ -62,11 +62,11 @@ D, E = Var("at.d"), Var("at.e")
 
 def flash_attention_func(problem: Problem) -> Func:
     """The loop function of a `fused_attention` node, not yet scheduled."""
-    return Body(problem).func()
+    return FlashLoops(problem).func()
 
 
 @dataclass
-class Body(Scores):
+class FlashLoops(Scores):
     """Collects buffers and nests."""
 
     p: Problem

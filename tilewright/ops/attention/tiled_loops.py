@@ -50,7 +50,7 @@ from tilewright.arith.walk import loads
 from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Buffer, For, Func, Iter, Stmt, Store
 from tilewright.ir.loop.walk import substitute_stmt
-from tilewright.ops.attention.flash_loops import Body, D, E
+from tilewright.ops.attention.flash_loops import D, E, FlashLoops
 from tilewright.ops.attention.problem import Problem
 from tilewright.ops.attention.score_mods import ROW, J
 
@@ -88,7 +88,7 @@ def _lane(column: Expr) -> Expr:
     return column % STRIDE // PAIR
 
 
-class Tiles(Body):
+class Tiles(FlashLoops):
     """Collects buffers and nests."""
 
     def __post_init__(self) -> None:

@@ -44,7 +44,7 @@ class _ConstantName(str):
     """The name of a value that was matched for being a constant."""
 
 
-class Pattern:
+class GraphPattern:
     """A shape of values; its operators build larger patterns."""
 
     def match(self, g: Rewriter, value: str, found: Found) -> Iterator[Found]:
@@ -55,33 +55,33 @@ class Pattern:
         """The value of this shape, with the names replaced; numbers are of dtype `like`."""
         raise NotImplementedError
 
-    def __add__(self, other: Operand) -> Apply:
+    def __add__(self, other: Operand) -> OpPattern:
         return apply("add", self, other)
 
-    def __radd__(self, other: float) -> Apply:
+    def __radd__(self, other: float) -> OpPattern:
         return apply("add", other, self)
 
-    def __sub__(self, other: Operand) -> Apply:
+    def __sub__(self, other: Operand) -> OpPattern:
         return apply("sub", self, other)
 
-    def __mul__(self, other: Operand) -> Apply:
+    def __mul__(self, other: Operand) -> OpPattern:
         return apply("mul", self, other)
 
-    def __truediv__(self, other: Operand) -> Apply:
+    def __truediv__(self, other: Operand) -> OpPattern:
         return apply("div", self, other)
 
-    def __rtruediv__(self, other: float) -> Apply:
+    def __rtruediv__(self, other: float) -> OpPattern:
         return apply("div", other, self)
 
-    def __neg__(self) -> Apply:
+    def __neg__(self) -> OpPattern:
         return apply("neg", self)
 
 
-Operand = Pattern | float
+Operand = GraphPattern | float
 
 
 @dataclass(frozen=True)
-class Wild(Pattern):
+class Wildcard(GraphPattern):
     """Any value; only a constant where `constant` is set."""
 
     name: str
@@ -104,16 +104,16 @@ class Wild(Pattern):
 
 
 @dataclass(frozen=True)
-class Bound(Pattern):
+class NamedPattern(GraphPattern):
     """What another pattern matches, under a name that the result may use."""
 
     name: str
-    pattern: Pattern
+    pattern: GraphPattern
 
     def match(self, g: Rewriter, value: str, found: Found) -> Iterator[Found]:
         """Match the pattern, then bind the name."""
         for deeper in self.pattern.match(g, value, found):
-            yield from Wild(self.name).match(g, value, deeper)
+            yield from Wildcard(self.name).match(g, value, deeper)
 
     def build(self, g: Rewriter, found: Found, like: DType) -> str:
         """What the name is bound to."""
@@ -122,7 +122,7 @@ class Bound(Pattern):
 
 
 @dataclass(frozen=True)
-class Literal(Pattern):
+class ConstantPattern(GraphPattern):
     """A constant all of whose elements are one number; the two zeros of floats differ."""
 
     value: float
@@ -140,11 +140,11 @@ class Literal(Pattern):
 
 
 @dataclass(frozen=True)
-class Apply(Pattern):
+class OpPattern(GraphPattern):
     """An operator on operands; `attrs` names its attributes, or in a result gives them."""
 
     op: str
-    operands: tuple[Pattern, ...]
+    operands: tuple[GraphPattern, ...]
     attrs: str | Attrs | AttrsOf = NO_ATTRS
 
     def match(self, g: Rewriter, value: str, found: Found) -> Iterator[Found]:
@@ -185,11 +185,11 @@ class Apply(Pattern):
 
 
 @dataclass(frozen=True)
-class Product(Pattern):
+class Product(GraphPattern):
     """The product of a number and some factors, however they are multiplied together."""
 
     coefficient: float
-    factors: tuple[Pattern, ...]
+    factors: tuple[GraphPattern, ...]
 
     def match(self, g: Rewriter, value: str, found: Found) -> Iterator[Found]:
         """Every way in which the factors are those that a value is the product of."""
@@ -199,11 +199,16 @@ class Product(Pattern):
 
     def match_node(self, g: Rewriter, n: Node, found: Found) -> Iterator[Found]:
         """Match what has a structure first: it says which values the names stand for."""
-        structured = [p for p in self.factors if not isinstance(p, Wild)]
+        structured = [p for p in self.factors if not isinstance(p, Wildcard)]
         yield from self._match(g, n, found, structured, ())
 
     def _match(
-        self, g: Rewriter, n: Node, found: Found, structured: list[Pattern], taken: tuple[str, ...]
+        self,
+        g: Rewriter,
+        n: Node,
+        found: Found,
+        structured: list[GraphPattern],
+        taken: tuple[str, ...],
     ) -> Iterator[Found]:
         stops = {*taken, *(v for v in found.values() if isinstance(v, str))}
         flat = _flatten(g, n, stops)
@@ -212,7 +217,7 @@ class Product(Pattern):
         coefficient, leaves = flat
         leaves.subtract(taken)
         if not structured:
-            names = Counter(p.name for p in self.factors if isinstance(p, Wild))
+            names = Counter(p.name for p in self.factors if isinstance(p, Wildcard))
             if _near(coefficient, self.coefficient, n.type.dtype):
                 yield from _match_names(+leaves, names, found)
             return
@@ -221,22 +226,22 @@ class Product(Pattern):
                 yield from self._match(g, n, deeper, structured[1:], (*taken, leaf))
 
 
-Root = Apply | Product
+Root = OpPattern | Product
 
 
-def wild(names: str) -> list[Wild]:
+def wild(names: str) -> list[Wildcard]:
     """Patterns for any value, one a name."""
-    return [Wild(name) for name in names.split()]
+    return [Wildcard(name) for name in names.split()]
 
 
-def const(names: str) -> list[Wild]:
+def const(names: str) -> list[Wildcard]:
     """Patterns for any constant, one a name."""
-    return [Wild(name, constant=True) for name in names.split()]
+    return [Wildcard(name, constant=True) for name in names.split()]
 
 
-def apply(op: str, *operands: Operand, attrs: str | Attrs | AttrsOf = NO_ATTRS) -> Apply:
+def apply(op: str, *operands: Operand, attrs: str | Attrs | AttrsOf = NO_ATTRS) -> OpPattern:
     """The pattern of an operator on operands."""
-    return Apply(op, tuple(map(_as_pattern, operands)), attrs)
+    return OpPattern(op, tuple(map(_as_pattern, operands)), attrs)
 
 
 def product(coefficient: float, *factors: Operand) -> Product:
@@ -244,8 +249,8 @@ def product(coefficient: float, *factors: Operand) -> Product:
     return Product(coefficient, tuple(map(_as_pattern, factors)))
 
 
-def _as_pattern(value: Operand) -> Pattern:
-    return value if isinstance(value, Pattern) else Literal(value)
+def _as_pattern(value: Operand) -> GraphPattern:
+    return value if isinstance(value, GraphPattern) else ConstantPattern(value)
 
 
 @dataclass(frozen=True)
@@ -254,14 +259,14 @@ class GraphRule:
 
     name: str
     pattern: Root
-    result: Pattern
+    result: GraphPattern
     when: Callable[..., bool] | None = None
     domain: Accepts = floats
 
     @property
     def ops(self) -> tuple[str, ...]:
         """The operators of nodes that the rule may replace."""
-        return (self.pattern.op,) if isinstance(self.pattern, Apply) else ("mul", "div")
+        return (self.pattern.op,) if isinstance(self.pattern, OpPattern) else ("mul", "div")
 
     def apply(self, g: Rewriter, n: Node) -> str | None:
         """What replaces the node, `None` if the rule does not fit."""
@@ -296,7 +301,7 @@ def uniform(data: np.ndarray) -> float | None:
 
 
 def _match_all(
-    g: Rewriter, patterns: tuple[Pattern, ...], values: tuple[str, ...], found: Found
+    g: Rewriter, patterns: tuple[GraphPattern, ...], values: tuple[str, ...], found: Found
 ) -> Iterator[Found]:
     if not patterns:
         yield found

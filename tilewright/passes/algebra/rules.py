@@ -39,7 +39,15 @@ from tilewright.passes.algebra.conditions import (
     sums,
     widens,
 )
-from tilewright.passes.algebra.patterns import Apply, Bound, Pattern, apply, const, product, wild
+from tilewright.passes.algebra.patterns import (
+    GraphPattern,
+    NamedPattern,
+    OpPattern,
+    apply,
+    const,
+    product,
+    wild,
+)
 from tilewright.passes.algebra.patterns import GraphRule as Rule
 
 x, y, z = wild("x y z")
@@ -47,15 +55,15 @@ c, d, e, f = const("c d e f")
 INF = float("inf")
 
 
-def _root(value: Pattern) -> Apply:
+def _root(value: GraphPattern) -> OpPattern:
     return apply("sqrt", value)
 
 
-def _mean(value: Pattern, attrs: str) -> Apply:
+def _mean(value: GraphPattern, attrs: str) -> OpPattern:
     return apply("reduce_mean", value, attrs=attrs)
 
 
-def _clip(value: Pattern, low: Pattern | float, high: Pattern | float) -> Apply:
+def _clip(value: GraphPattern, low: GraphPattern | float, high: GraphPattern | float) -> OpPattern:
     return apply("clip", value, low, high)
 
 
@@ -80,7 +88,7 @@ ARITHMETIC = (
     Rule("reciprocal-sqrt", apply("reciprocal", _root(x)), apply("rsqrt", x)),
 )
 
-_MEAN_SQUARE = Bound("y", _mean(x * x, "a") + c)
+_MEAN_SQUARE = NamedPattern("y", _mean(x * x, "a") + c)
 POWERS = (
     Rule("pow-one", apply("pow", x, 1.0), x),
     Rule("pow-two", apply("pow", x, 2.0), x * x),

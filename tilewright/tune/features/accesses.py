@@ -33,7 +33,7 @@ Index = Callable[[Expr], IndexFootprint]
 
 
 @dataclass(frozen=True)
-class Access:
+class StatementAccess:
     """A buffer as one statement uses it; numbers a level, from all loops to none, or a loop.
 
     A `row` is how many lines lie one behind the other. `clamped` is where an index is kept inside
@@ -64,7 +64,7 @@ class Statement:
     extents: tuple[int, ...]
     kinds: tuple[str, ...]
     operations: Mapping[str, int]
-    accesses: tuple[Access, ...]
+    accesses: tuple[StatementAccess, ...]
     bits: int
     guarded: bool
     has_init: bool
@@ -222,7 +222,7 @@ class _Shape:
     home: int
     own: bool
 
-    def access(self, uses: list[tuple[Load, bool]], index: Index) -> Access:
+    def access(self, uses: list[tuple[Load, bool]], index: Index) -> StatementAccess:
         """All uses together: they overlap where they are several, so the widest counts."""
         moves = [[index(i) for i in load.indices] for load in dict(uses)]
         sizes = self._sizes(moves, index)
@@ -232,7 +232,7 @@ class _Shape:
             for part in range(3)
         )
         writes = sum(is_write for _, is_write in uses)
-        return Access(
+        return StatementAccess(
             self.buffer.name,
             self.buffer.scope,
             self.buffer.dtype.bytes,

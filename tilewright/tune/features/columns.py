@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from tilewright.target.cpu import LINE_BYTES, CpuTarget
-from tilewright.tune.features.accesses import Access, Statement
+from tilewright.tune.features.accesses import Statement, StatementAccess
 from tilewright.tune.features.op_counts import KINDS
 from tilewright.tune.features.performance_model import Cost
 
@@ -105,7 +105,7 @@ def _resources(cost: Cost) -> tuple[float, ...]:
     return (*execution, cost.loop_overhead, *cost.fills)
 
 
-def _buffer(s: Statement, a: Access) -> list[float]:
+def _buffer(s: Statement, a: StatementAccess) -> list[float]:
     """Numbers in the order of `BUFFER_COLUMNS`."""
     body, inside = s.body, _inside_parallel(s)
     return [
@@ -128,7 +128,7 @@ def _buffer(s: Statement, a: Access) -> list[float]:
     ]
 
 
-def _reuse(s: Statement, a: Access) -> tuple[float, float, float]:
+def _reuse(s: Statement, a: StatementAccess) -> tuple[float, float, float]:
     """The innermost loop that reuses the same elements: its extent, and the reuse distance."""
     loop = next((n for n in reversed(range(len(s.extents))) if a.steps[n] == 0), None)
     if loop is None:

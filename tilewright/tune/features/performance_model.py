@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from tilewright.target.calibration.cpu import CpuCosts
 from tilewright.target.cpu import LINE_BYTES, CpuTarget
-from tilewright.tune.features.accesses import Access, Statement
+from tilewright.tune.features.accesses import Statement, StatementAccess
 
 
 @dataclass(frozen=True)
@@ -100,18 +100,18 @@ def _operands(s: Statement, body: int, lanes: int) -> float:
     return min((_vectors(s, a, body, lanes) for a in read), default=0.0)
 
 
-def _vectors(s: Statement, a: Access, level: int, lanes: int) -> float:
+def _vectors(s: Statement, a: StatementAccess, level: int, lanes: int) -> float:
     return a.elements[level] / (_lanes_used(s, lanes) if _step(s, a) == 1 else 1.0)
 
 
-def _step(s: Statement, a: Access) -> int:
+def _step(s: Statement, a: StatementAccess) -> int:
     """By how much the address moves from lane to lane; much where nothing is known of it."""
     if not a.steps or s.kinds[-1] != "vectorize":
         return 0
     return LINE_BYTES if a.clamped else abs(a.steps[-1])
 
 
-def _moves(s: Statement, a: Access, body: int, lanes: int, costs: CpuCosts) -> float:
+def _moves(s: Statement, a: StatementAccess, body: int, lanes: int, costs: CpuCosts) -> float:
     """Cycles of loading or storing a buffer in one trip of the straight code."""
     if a.scope == "register":
         return 0.0
@@ -143,12 +143,12 @@ def _fills(s: Statement, target: CpuTarget) -> list[float]:
     return found
 
 
-def _moving(s: Statement, a: Access, level: int) -> int:
+def _moving(s: Statement, a: StatementAccess, level: int) -> int:
     """The runs of outer loops in which a buffer's place changes; each is loaded at least once."""
     return math.prod(e for e, step in zip(s.extents[:level], a.steps, strict=False) if step)
 
 
-def _bytes(accesses: list[Access], level: int) -> int:
+def _bytes(accesses: list[StatementAccess], level: int) -> int:
     return LINE_BYTES * sum(a.lines[level] for a in accesses)
 
 
