@@ -26,7 +26,7 @@ from latency import HERE, ROOT, choose, entry, known_rows, table, write
 from machine import describe_machine
 from report import geometric_mean
 
-from tilewright.bench.interleaved import Entry, Settings, measure
+from tilewright.bench.interleaved import Entry, HarnessSettings, measure
 
 # A worker with the package of another folder in place of this one.
 START = """
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the figures there")
     parser.add_argument("--resume", action="store_true", help="keep what is in that file")
     arguments = parser.parse_args()
-    settings = Settings(rounds=arguments.rounds, seconds=arguments.seconds)
+    settings = HarnessSettings(rounds=arguments.rounds, seconds=arguments.seconds)
     rows = known_rows(arguments)
     done = {row["model"] for row in rows}
     machine = describe_machine((1, arguments.threads))
