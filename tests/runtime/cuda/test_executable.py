@@ -33,7 +33,12 @@ def _open(model: onnx.ModelProto, interpret: bool = True) -> tuple[CudaExecutabl
 
 # The interpreter takes half a minute for more than the smallest one.
 @pytest.mark.parametrize(
-    ("name", "interpret"), [("mlp", True), *((name, False) for name in MODELS)]
+    ("name", "interpret"),
+    [
+        ("mlp", True),
+        *((name, False) for name in MODELS if name != "convnet"),
+        pytest.param("convnet", False, marks=pytest.mark.slow),
+    ],
 )
 def test_whole_models_without_a_gpu(name: str, interpret: bool) -> None:
     model = MODELS[name]

@@ -78,7 +78,7 @@ def test_the_meaning_is_kept() -> None:
 @pytest.mark.parametrize(
     ("func", "sizes"),
     [
-        (attention(64, 100, 64, F16, tile=(64, 64)), {}),
+        pytest.param(attention(64, 100, 64, F16, tile=(64, 64)), {}, marks=pytest.mark.slow),
         pytest.param(
             attention(20, 40, 24, F16, heads=2, window_right=0), {}, marks=pytest.mark.slow
         ),
