@@ -123,16 +123,16 @@ INF = np.inf
 @pytest.mark.parametrize(
     ("x", "w", "right"),
     [
-        ([-1, 1e30], [INF, 1e30], {-INF, np.nan}),  # rounded with the sum, or beyond the range
-        ([1, 2], [INF, 3], {INF}),
-        ([1, 1e30], [INF, 1e30], {INF}),
-        ([1, 1e30], [0, 1e30], {INF}),
-        ([1, -1], [INF, INF], {np.nan}),
+        ([-1, 1e30], [INF, 1e30], (-INF, np.nan)),  # rounded with the sum, or beyond the range
+        ([1, 2], [INF, 3], (INF,)),
+        ([1, 1e30], [INF, 1e30], (INF,)),
+        ([1, 1e30], [0, 1e30], (INF,)),
+        ([1, -1], [INF, INF], (np.nan,)),
     ],
     ids=str,
 )
 def test_a_product_beyond_the_range_beside_an_infinity(
-    x: list[float], w: list[float], right: set[float]
+    x: list[float], w: list[float], right: tuple[float, ...]
 ) -> None:
     given = {"x": np.array([x], np.float32), "w": np.array([[n] for n in w], np.float32)}
     product = case_of([helper.make_node("MatMul", ["x", "w"], ["y"])], given, ["y"])
