@@ -139,9 +139,12 @@ def _substitute_reduce(e: Reduce, values: Mapping[str, Expr]) -> Expr:
     return Reduce(e.op, axes, substitute(e.body, inner))
 
 
-def subexpressions(e: Expr) -> Iterator[Expr]:
-    """Every distinct node of `e`, parents before children."""
-    seen: set[Expr] = set()
+def subexpressions(e: Expr, seen: set[Expr] | None = None) -> Iterator[Expr]:
+    """Every distinct node of `e`, parents before children.
+
+    Nodes in `seen` are left out with all that is in them; those that are found are added.
+    """
+    seen = set() if seen is None else seen
     stack = [e]
     while stack:
         x = stack.pop()

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.arith.expr import Binary, Bitcast, Call, Expr, Load, Reduce, Select, Unary
 from tilewright.arith.operators import BINARY, CALLS, COMBINE
 from tilewright.arith.vector import Lane, Shuffle
-from tilewright.arith.walk import operands
+from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import BOOL, I64, DType
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
@@ -52,16 +52,10 @@ def check_expr(
     an IR has its own.
     """
     checks = EXPR_CHECKS if checks is None else checks
-    stack = [root]
-    while stack:
-        e = stack.pop()
-        if e in seen:
-            continue
-        seen.add(e)
+    for e in subexpressions(root, seen):
         check = checks.get(type(e))
         if check is not None:
             check(e, buffers)
-        stack += operands(e)
 
 
 def check_dtype(
