@@ -41,7 +41,7 @@ def _padded(graph: Graph) -> Graph:
 
 
 @pytest.mark.parametrize(("channels", "kernel"), [(3, 5), (1, 7), (7, 3)])
-def test_few_channels_become_a_piece(channels: int, kernel: int) -> None:
+def test_few_channels_become_a_vector(channels: int, kernel: int) -> None:
     after = _padded(_conv(channels, kernel))
     assert [n.op for n in after.nodes] == ["pad", "conv"]
     assert [str(d) for d in after.tensor_type(after.nodes[0].name).shape] == ["2", "9", "8", "8"]
@@ -93,8 +93,8 @@ def test_who_computes_channels_writes_some_more(
         _made(129, "", F32, "channels_first"),  # somebody else's
         _made(129, "conv", F32, "channels_first"),  # what follows a sum is not padded with it
         _made(24, "tanh", F32, "channels_first"),  # too many more
-        _made(129, "tanh", F16, "channels_first"),  # no pieces of channels
-        _made(1, "tanh", F16, "channels_last", 16, 8),  # a window is pieces as it lies
+        _made(129, "tanh", F16, "channels_first"),  # no vectors of channels
+        _made(1, "tanh", F16, "channels_last", 16, 8),  # a window is whole vectors as it lies
     ],
 )
 def test_channels_that_stay(graph: Graph) -> None:
@@ -114,7 +114,7 @@ def _product(sizes: tuple[int, ...], dtype: DType, made: str = "exp", axis: int 
 @pytest.mark.parametrize(
     ("sizes", "dtype", "width"), [((20, 17), F16, 40), ((16, 9, 8), F32, 36), ((30, 6, 3), F16, 40)]
 )
-def test_what_is_joined_becomes_whole_pieces(
+def test_what_is_joined_becomes_whole_vectors(
     sizes: tuple[int, ...], dtype: DType, width: int
 ) -> None:
     after = _padded(_product(sizes, dtype))

@@ -23,19 +23,19 @@ from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.target.gpu import VECTOR_BYTES
 
-PIECE_BYTES = 16
 # Terms of a sum that are worth an instruction on matrices.
 MIN_TERMS = 32
-# What channels become a multiple of, where they are more than a piece, and how many of them may be
+# What channels become a multiple of, where they are more than a vector, and how many of them may be
 # added to one that is there: by bits of an element.
 MULTIPLES = {16: (8, 1 / 4), 32: (16, 1 / 8)}
 
 
 def pad_for_tensor_cores(graph: Graph, context: PassContext) -> Graph:
-    """Give the first convolution of an image, in 16 bits, as many channels as a piece has.
+    """Give the first convolution of an image, in 16 bits, as many channels as a vector has.
 
-    Others, and a product of what is joined, get as many more as are whole pieces, where somebody
+    Others, and a product of what is joined, get as many more as are whole vectors, where somebody
     computes them that can write zeros as well.
     """
     return rewrite_graph(graph, _rule, of=("conv", "matmul"))
@@ -53,7 +53,7 @@ def _joined(g: Rewriter, n: Node) -> str | None:
     last = g.type(n.inputs[0]).rank - 1
     if join.attrs.axis not in (-1, last) or weights.ndim != 2 or g.use_count(n.inputs[0]) != 1:
         return None
-    missing = -len(weights) % (PIECE_BYTES // g.type(n.inputs[0]).dtype.bytes)
+    missing = -len(weights) % (VECTOR_BYTES // g.type(n.inputs[0]).dtype.bytes)
     found = next((i for i, x in enumerate(join.inputs) if _writes_anywhere(g, x)), None)
     sizes = [as_int(g.type(x).shape[-1]) for x in join.inputs]
     if not missing or found is None or len(weights) < MIN_TERMS:
@@ -102,10 +102,10 @@ def _missing(
     x = g.type(n.inputs[0])
     if not channels or x.dtype.bits not in MULTIPLES:
         return 0
-    piece, last = PIECE_BYTES // x.dtype.bytes, attrs.layout == "channels_last"
-    if channels < piece:
-        fits = x.dtype.bits == 16 and last and not _is_in_pieces(x.shape, weights, attrs, piece)
-        return piece - channels if fits else 0
+    vector, last = VECTOR_BYTES // x.dtype.bytes, attrs.layout == "channels_last"
+    if channels < vector:
+        fits = x.dtype.bits == 16 and last and not _is_vectorized(x.shape, weights, attrs, vector)
+        return vector - channels if fits else 0
     multiple, most = MULTIPLES[x.dtype.bits]
     missing = -channels % multiple
     pays = missing <= most * channels and (last or x.dtype.bits == 32)
@@ -124,9 +124,9 @@ def _is_apart(g: Rewriter, value: str) -> bool:
     return all(_is_apart(g, i) for i in made.inputs if i)
 
 
-def _is_in_pieces(shape: Shape, weights: np.ndarray, attrs: ConvAttrs, piece: int) -> bool:
-    """Whether a row of each window is whole pieces as it lies, pixel after pixel."""
+def _is_vectorized(shape: Shape, weights: np.ndarray, attrs: ConvAttrs, vector: int) -> bool:
+    """Whether a row of each window is whole vectors as it lies, pixel after pixel."""
     channels = weights.shape[1]
     runs = (weights.shape[-1], attrs.strides[-1], attrs.pads[attrs.rank - 1])
     rows = [as_int(shape[-2]) or 1] if attrs.rank > 1 else []
-    return attrs.dilations[-1] == 1 and all(n * channels % piece == 0 for n in (*runs, *rows))
+    return attrs.dilations[-1] == 1 and all(n * channels % vector == 0 for n in (*runs, *rows))
