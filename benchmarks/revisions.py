@@ -68,6 +68,8 @@ def ratios(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, float]:
 def summary(rows: Sequence[Mapping[str, Any]]) -> str:
     """The ratio of every model by minima and by medians, and their geometric means."""
     least, typical = ratios(rows, "min_ms"), ratios(rows, "median_ms")
+    if not least:
+        return "no model ran at both commits"
     lines = [f"{'before / after':20} {'minima':>8} {'medians':>8}"]
     lines += [f"{model:20} {least[model]:8.3f} {typical[model]:8.3f}" for model in least]
     means = [geometric_mean(list(one.values())) for one in (least, typical)]
