@@ -58,7 +58,7 @@ quick: $(VENV)/.stamp-dev
 	$(BIN)/pytest $(PYTEST) -m 'not slow' $(QUICK)
 
 slow: $(VENV)/.stamp-dev
-	$(BIN)/pytest $(PYTEST) -m slow $(ROOM)
+	$(BIN)/pytest $(PYTEST) --timeout=3600 -m slow $(ROOM)
 
 lint: types style
 
