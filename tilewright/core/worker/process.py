@@ -30,7 +30,7 @@ from tilewright.core.worker.crash import crash_failure, memory_kills
 
 _ROOT = Path(__file__).resolve().parents[3]
 # Only the end of what a worker printed is kept: the last words say why it ended.
-_LAST_WORDS = 4096
+_STDERR_TAIL = 4096
 _CHUNK = 1 << 16
 _GRACE = 1.0  # seconds from the end of a process's output to its own
 
@@ -94,8 +94,8 @@ class WorkerProcess:
         self._request = b""
         self._outgoing = b""
         self._incoming = bytearray()
-        self._said = b""
-        self._silent = False
+        self._stderr_tail = b""
+        self._stderr_closed = False
         self._starting = False
         self._starts = 0
         self._kills = 0
@@ -138,11 +138,11 @@ class WorkerProcess:
         self._starts = 0
         if self._process is None and not self._start():
             return
-        while self.served and not self._silent and self._hear():
+        while self.served and not self._stderr_closed and self._read_stderr():
             pass  # what it said about an earlier request
         self._request = json.dumps(request).encode() + b"\n"
         self._seconds = seconds
-        self._speak()
+        self._send()
 
     def take(self) -> Answer:
         """What came of the request; the worker is free for the next."""
@@ -167,7 +167,7 @@ class WorkerProcess:
         assert self._process is not None
         assert self._process.stdout is not None
         selector.register(self._process.stdout, selectors.EVENT_READ, self)
-        if not self._silent:
+        if not self._stderr_closed:
             assert self._process.stderr is not None
             selector.register(self._process.stderr, selectors.EVENT_READ, self)
         if self._outgoing:
@@ -180,7 +180,7 @@ class WorkerProcess:
         if pipe is self._process.stdin:
             self._write(self._process.stdin)
         elif pipe is self._process.stderr:
-            self._hear()
+            self._read_stderr()
         else:
             self._read(self._process.stdout)
 
@@ -209,7 +209,7 @@ class WorkerProcess:
             return False
         self._process, self.served = process, 0
         self._starts += 1
-        self._silent, self._starting = False, True
+        self._stderr_closed, self._starting = False, True
         for pipe in (process.stdin, process.stdout, process.stderr):
             assert pipe is not None
             os.set_blocking(pipe.fileno(), False)
@@ -217,11 +217,11 @@ class WorkerProcess:
             _limit_process(process.pid, self.limits)
         return True
 
-    def _speak(self) -> None:
+    def _send(self) -> None:
         """Have the request sent, once the process listens."""
         self._outgoing = self._request
         self._incoming.clear()
-        self._said = b""
+        self._stderr_tail = b""
         self._kills = memory_kills()
         seconds = START_SECONDS if self._starting else self._seconds
         self.deadline = time.monotonic() + seconds
@@ -232,7 +232,7 @@ class WorkerProcess:
         except BrokenPipeError:
             self._outgoing = b""  # it has ended, which the other pipes tell
 
-    def _hear(self) -> bool:
+    def _read_stderr(self) -> bool:
         """Keep the end of what the process prints; whether there may be more."""
         assert self._process is not None
         assert self._process.stderr is not None
@@ -240,8 +240,8 @@ class WorkerProcess:
             said = os.read(self._process.stderr.fileno(), _CHUNK)
         except BlockingIOError:
             return False
-        self._silent = not said
-        self._said = (self._said + said)[-_LAST_WORDS:]
+        self._stderr_closed = not said
+        self._stderr_tail = (self._stderr_tail + said)[-_STDERR_TAIL:]
         return bool(said)
 
     def _read(self, pipe: IO[bytes] | None) -> None:
@@ -279,14 +279,14 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self._fail("crashed: it closed its output")
             return
-        while self._hear():
+        while self._read_stderr():
             pass
-        words = self._said.decode(errors="replace")
+        words = self._stderr_tail.decode(errors="replace")
         killed = status == -signal.SIGKILL and memory_kills() > self._kills
         if self._starting and status < 0 and not killed and self._starts < self.starts:
             self._stop()
             if self._start():
-                self._speak()
+                self._send()
         else:
             self._fail(crash_failure(status, words, killed, LONGEST_REASON))
 
