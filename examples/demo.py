@@ -27,7 +27,7 @@ import tilewright as tw
 
 ROOT = Path(__file__).resolve().parents[1]
 SKIPPED = {"__pycache__", "build", "dist", "golden", "results"}
-MOST_FILES = 12
+MAX_FILES = 12
 ROUNDS = 60
 
 Classifier = Callable[[np.ndarray], np.ndarray]
@@ -81,7 +81,7 @@ def choose_files(folder: Path) -> list[Path]:
     for path in found:
         rank = seen[path.suffix] = seen.get(path.suffix, 0) + 1
         ranked.append((rank, path))
-    return [path for _, path in sorted(ranked)[:MOST_FILES]]
+    return [path for _, path in sorted(ranked)[:MAX_FILES]]
 
 
 def features(path: Path, config: dict) -> np.ndarray:

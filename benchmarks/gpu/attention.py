@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from products import KINDS, MOST_SETS, ROTATED_BYTES, WORKERS, Ours, graph_times
+from products import KINDS, MAX_SETS, ROTATED_BYTES, WORKERS, Ours, graph_times
 from torch.nn.functional import scaled_dot_product_attention
 
 from tilewright.arith.expr import const
@@ -188,7 +188,7 @@ def difference(found: torch.Tensor, row: Row, operands: Operands) -> float:
 def measure(row: Row, container: Container) -> dict[str, Any]:
     """Check and time one row beside torch."""
     one = 2 * sum(int(np.prod(s)) for s in (*row.shapes, row.shapes[0]))
-    count = min(MOST_SETS, max(1, -(-ROTATED_BYTES // one)))
+    count = min(MAX_SETS, max(1, -(-ROTATED_BYTES // one)))
     sets = [random_set(row) for _ in range(count)]
     ours = Ours(container, sets)
     kind = KINDS[row.kind][1]

@@ -36,7 +36,7 @@ from tilewright.runtime.cuda.execution_context import CudaExecutionContext
 
 # Operands of all products in a graph have so many bytes together, in at most so many sets.
 ROTATED_BYTES = 200 << 20
-MOST_SETS = 48
+MAX_SETS = 48
 REPLAYS = 30
 # Relative to the norm of the result; sums of integers are exact.
 TOLERANCE = {"bf16": 1e-2, "f16": 1e-2, "i8": 0.0}
@@ -217,7 +217,7 @@ def measure(row: Row, container: Container) -> dict[str, Any]:
     """Check and time one row beside torch."""
     _, kind, made = KINDS[row.kind]
     one = kind.itemsize * (row.m * row.k + row.k * row.n) + made.itemsize * row.m * row.n
-    count = min(MOST_SETS, max(1, -(-ROTATED_BYTES // one)))
+    count = min(MAX_SETS, max(1, -(-ROTATED_BYTES // one)))
     sets = [random_set(row) for _ in range(count)]
     ours = Ours(container, sets)
     found = ours.result(sets[0], made)

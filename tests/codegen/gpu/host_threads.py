@@ -37,7 +37,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.runtime.host_memory import address
 from tilewright.target.host import host
 
-MOST_ARGUMENTS = 24
+MAX_ARGUMENTS = 24
 
 _RUN = Template("""
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
@@ -258,7 +258,7 @@ def host_text(text: str, kernel: str) -> str:
         for i, kind in enumerate(kinds)
     )
     arguments = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
-    run = _RUN.substitute(most=MOST_ARGUMENTS, loads=loads, arguments=arguments, kernel=kernel)
+    run = _RUN.substitute(most=MAX_ARGUMENTS, loads=loads, arguments=arguments, kernel=kernel)
     return text + run + _TO_BF16
 
 

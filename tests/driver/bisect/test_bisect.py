@@ -23,12 +23,12 @@ from tilewright.passes.rewriter import Rewriter
 from tilewright.schedule import schedule
 from tilewright.schedule.primitives.table import rewrite_of
 
-MOST_COMPILATIONS = 12
+MAX_COMPILATIONS = 12
 
 
 def found(report: BisectReport) -> Finding:
     assert report.finding is not None
-    assert report.compilations <= MOST_COMPILATIONS
+    assert report.compilations <= MAX_COMPILATIONS
     assert max(report.errors.values()) > report.tolerance
     return report.finding
 

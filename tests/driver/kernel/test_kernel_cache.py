@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.models import mlp, transformer
 from tilewright.driver.compile_graph import lower, lower_graph, optimized_graph
-from tilewright.driver.kernel.kernel_cache import MOST_CHARACTERS, KernelCache
+from tilewright.driver.kernel.kernel_cache import MAX_CHARACTERS, KernelCache
 from tilewright.driver.options import make_options
 
 
@@ -25,4 +25,4 @@ def test_every_distinct_kernel_is_told_once() -> None:
 def test_names_are_distinct_and_short() -> None:
     cache = KernelCache()
     names = [cache.new_name(title) for title in ("relu", "relu", "relu.2", "relu", "x" * 100)]
-    assert names == ["relu", "relu.2", "relu.2.2", "relu.3", "x" * MOST_CHARACTERS]
+    assert names == ["relu", "relu.2", "relu.2.2", "relu.3", "x" * MAX_CHARACTERS]

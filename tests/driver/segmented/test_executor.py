@@ -90,7 +90,7 @@ def test_values_that_do_not_fit_leave_sizes_symbolic() -> None:
 
 
 def test_only_some_plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.driver.segmented.executor.MOST_PLANS", 2)
+    monkeypatch.setattr("tilewright.driver.segmented.executor.MAX_PLANS", 2)
     program = SegmentExecutor(remaining_graph(read_model(AXES)), Counting())
     x = np.ones((2, 3), np.float32)
     for axes in ([0], [1], [0, 1], [0]):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gc
 
-from tilewright.runtime.cuda.memory_pool import MOST_FREE, Pool
+from tilewright.runtime.cuda.memory_pool import MAX_FREE, Pool
 
 
 class _Device:
@@ -70,7 +70,7 @@ def test_what_nobody_asks_for_again_is_freed() -> None:
     gc.collect()
     assert len(device.live) == count
     pool.take(1 << 30)
-    assert len(device.live) == MOST_FREE + 1
+    assert len(device.live) == MAX_FREE + 1
 
 
 def test_results_outlive_the_pool() -> None:

@@ -34,7 +34,7 @@ def test_short_runs_are_timed_together(model: Executable, monkeypatch: pytest.Mo
     assert asked[4:] == [1]
     monkeypatch.setattr(stopwatch, "SHORTEST", 1.0)
     Stopwatch(model, arguments(4)).sample()
-    assert asked[5:] == [1, 1, 1, stopwatch.MOST_RUNS]
+    assert asked[5:] == [1, 1, 1, stopwatch.MAX_RUNS]
 
 
 def test_the_caches_are_emptied_before_every_cold_run(

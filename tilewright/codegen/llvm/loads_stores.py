@@ -12,7 +12,7 @@ from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.ir.loop.nodes import Store
 
 # With a larger stride, most of the loaded elements would be unused.
-MOST_STRIDE = 4
+MAX_STRIDE = 4
 
 
 def emit_load(em: ValueEmitter, e: Load) -> str:
@@ -80,7 +80,7 @@ def _is_sparse(e: Load, index: Ramp) -> bool:
     """Whether it is cheaper to load everything between the elements, and pick them."""
     if (e.mask is not None and e.mask.lanes > 1) or is_widened(e.dtype):
         return False
-    return 2 <= index.stride <= min(MOST_STRIDE, index.count - 1)
+    return 2 <= index.stride <= min(MAX_STRIDE, index.count - 1)
 
 
 def _picked(e: Load, index: Ramp) -> Expr:

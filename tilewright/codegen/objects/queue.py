@@ -30,9 +30,9 @@ from tilewright.target.target import Target
 # Characters of waiting text that are worth a worker: LLVM is busy with them for about as long as a
 # process takes to start.
 WORTH_A_WORKER = 400_000
-MOST_WORKERS = 4
+MAX_WORKERS = 4
 # A module that takes longer than this is hardly the module's fault.
-MOST_SECONDS = 3600.0
+MAX_SECONDS = 3600.0
 _PATIENCE = 0.05  # seconds until a process that was killed is looked at again
 _LOG = logging.getLogger(__name__)
 _PACKAGES = Path(__file__).resolve().parents[3]
@@ -150,7 +150,7 @@ class _Worker:
         target = encode_target(self.queue.target)
         while (module := self.queue.take()) is not None:
             request = {"target": target, "text": module.text, "optimized": module.optimized}
-            answer = self.process.ask(request, MOST_SECONDS)
+            answer = self.process.ask(request, MAX_SECONDS)
             if answer.failure:
                 _LOG.debug("%s is compiled in this process: %s", module.name, answer.failure)
                 self.queue.give_back(module)
@@ -164,4 +164,4 @@ def _spare_cores() -> int:
     name = Path(sys.executable or "").name
     if not name.startswith("python") or getattr(sys, "frozen", False):
         return 0
-    return min(usable_cores() - 1, MOST_WORKERS)
+    return min(usable_cores() - 1, MAX_WORKERS)

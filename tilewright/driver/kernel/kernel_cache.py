@@ -16,7 +16,7 @@ from tilewright.ir.loop.nodes import Annotations
 from tilewright.lower.lower_kernel import LoweredKernel
 
 # Kernels are named after their operators; longer names are cut.
-MOST_CHARACTERS = 60
+MAX_CHARACTERS = 60
 
 OnNew = Callable[[str, str], object]
 """Is given the name and the LLVM text of each kernel as soon as it is made."""
@@ -53,7 +53,7 @@ class KernelCache:
 
     def new_name(self, title: str) -> str:
         """A name that no other kernel has."""
-        base = name = title[:MOST_CHARACTERS]
+        base = name = title[:MAX_CHARACTERS]
         while name in self.names:
             self._counts[base] = self._counts.get(base, 1) + 1
             name = f"{base}.{self._counts[base]}"

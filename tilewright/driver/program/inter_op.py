@@ -22,7 +22,7 @@ FORK = PARALLEL_WORK
 # The threads that share a region at least; with more of them a group gains more.
 THREADS = 2
 # The steps of a group at most: its code and its arguments grow with them.
-MOST_STEPS = 64
+MAX_STEPS = 64
 
 
 def parallel_groups(program: StepSequence, kernels: Sequence[Kernel]) -> list[int]:
@@ -78,7 +78,7 @@ def _fits(
     program: StepSequence, kernels: Sequence[Kernel], step: int, group: Sequence[int]
 ) -> bool:
     """Whether a step may run beside others, by the buffers that they read and write."""
-    if len(group) == MOST_STEPS or any(_work(kernels[s]) is None for s in (step, *group)):
+    if len(group) == MAX_STEPS or any(_work(kernels[s]) is None for s in (step, *group)):
         return False
     reads, writes = _buffers(program, step)
     others = (_buffers(program, other) for other in group)

@@ -17,7 +17,7 @@ from tilewright.driver.compile import compile_model
 from tilewright.driver.options import CompileOptions
 
 # Seconds that two models run interleaved, and the fewest runs of each.
-SECONDS, LEAST_RUNS = 1.0, 5
+SECONDS, MIN_RUNS = 1.0, 5
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -48,7 +48,7 @@ def _in_turns(first: Any, second: Any, inputs: Arrays) -> tuple[float, float]:
     second.run(inputs)
     times: tuple[list[float], list[float]] = ([], [])
     end = time.perf_counter() + SECONDS
-    while time.perf_counter() < end or len(times[0]) < LEAST_RUNS:
+    while time.perf_counter() < end or len(times[0]) < MIN_RUNS:
         for model, found in zip((first, second), times, strict=True):
             start = time.perf_counter()
             model.run(inputs)

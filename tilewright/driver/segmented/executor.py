@@ -35,7 +35,7 @@ from tilewright.runtime.model import CompiledModel
 _LOG = logging.getLogger(__name__)
 
 # Plans kept of one part: values that are waited for may be others at every run.
-MOST_PLANS = 64
+MAX_PLANS = 64
 
 CompileGraph = Callable[[Graph], CompiledModel]
 Values = dict[str, Any]
@@ -101,7 +101,7 @@ class SegmentExecutor:
         plan = self.plans.get(self._key(present, values))
         if plan is None:
             plan = self._make(present, values)
-            if len(self.plans) >= MOST_PLANS:
+            if len(self.plans) >= MAX_PLANS:
                 _close(self.plans.pop(next(iter(self.plans))))
             self.plans[self._key(present, values)] = plan
         return plan

@@ -20,7 +20,7 @@ from tilewright.tune.tuned_schedules import TunedSchedules
 # How many of a task's candidates are compared before it keeps the built-in schedule.
 FINALISTS = 2
 # The fraction of the time below which a gain is not worth the seconds of a comparison.
-LEAST_GAIN = 0.01
+MIN_GAIN = 0.01
 # How the failure of a trace ends that was faster alone.
 IN_MODEL = "in the whole model"
 
@@ -34,7 +34,7 @@ def finalists(search: TaskSearch) -> list[Record]:
         if not (record.baseline or record.failure or steps == builtin):
             best.setdefault(steps, record)
     found = sorted(best.values(), key=lambda record: median(record.times))
-    limit = (1 - LEAST_GAIN) * search.builtin
+    limit = (1 - MIN_GAIN) * search.builtin
     return [record for record in found if median(record.times) < limit][:FINALISTS]
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MAX_CONTEXTS = 8
 """Sets of sizes whose execution contexts are kept."""
-MOST_AHEAD = 16
+MAX_AHEAD = 16
 """The most graph launches that keep the GPU busy while the host launches step by step."""
 
 
@@ -311,7 +311,7 @@ class CudaExecutable(CompiledModel):
         start = time.perf_counter()
         self._step_times(context, 0)
         seconds = time.perf_counter() - start
-        return min(MOST_AHEAD, math.ceil(seconds * 1e3 / max(self._graph_time(context), 1e-3)))
+        return min(MAX_AHEAD, math.ceil(seconds * 1e3 / max(self._graph_time(context), 1e-3)))
 
     def _step_times(self, context: CudaExecutionContext, ahead: int) -> list[int]:
         """Nanoseconds of each step of one run: all times it was done, none if it was left out.

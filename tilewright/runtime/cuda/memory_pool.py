@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tilewright.runtime.cuda.driver import Driver
 
-MOST_FREE = 8
+MAX_FREE = 8
 """Free blocks that are kept for later results."""
 _SMALL = 1 << 16
 
@@ -52,7 +52,7 @@ class Pool:
                 if block.elsewhere:
                     self._driver.synchronize_all()
                 return Lease(self, block)
-        while len(self._free) > MOST_FREE:
+        while len(self._free) > MAX_FREE:
             self._driver.free(self._free.pop(0).address)
         return Lease(self, _Block(self._driver.allocate(size), max(size, 1), False))
 

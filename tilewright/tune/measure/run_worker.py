@@ -24,7 +24,7 @@ from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.host_memory import aligned_empty
 from tilewright.tune.measure.check_outputs import wrong
 from tilewright.tune.measure.evaluator import Effort, Sample, evaluate
-from tilewright.tune.measure.significance import LEAST_GAIN, least_shown
+from tilewright.tune.measure.significance import MIN_GAIN, least_shown
 from tilewright.tune.measure.stopwatch import Stopwatch
 
 FEW_ROUNDS = 10
@@ -90,7 +90,7 @@ def _interleaved(
 
 def _settled(rows: Sequence[Sequence[Sample]]) -> bool:
     first, second = _columns(rows)
-    return least_shown(first, second) < LEAST_GAIN
+    return least_shown(first, second) < MIN_GAIN
 
 
 def _columns(rows: Sequence[Sequence[Sample]]) -> list[list[float]]:

@@ -17,7 +17,7 @@ from statistics import NormalDist
 import numpy as np
 
 CONFIDENCE = 0.99
-LEAST_GAIN = 0.01
+MIN_GAIN = 0.01
 # How far a median may be off (one standard error), in distances of quartiles by the root of how
 # many there are, were they distributed normally.
 MEDIAN_ERROR = math.sqrt(math.pi / 2) / (2 * NormalDist().inv_cdf(0.75))
@@ -47,7 +47,7 @@ def faster(
     first: Sequence[float],
     second: Sequence[float],
     confidence: float = CONFIDENCE,
-    least_gain: float = LEAST_GAIN,
+    least_gain: float = MIN_GAIN,
 ) -> Comparison:
     """Whether `first` is significantly faster than `second`, and by `least_gain` at least."""
     logs = _logs(first, second)

@@ -15,7 +15,7 @@ from tilewright.tune.measure.preemption import corrected, counters
 
 SHORTEST = 100e-6
 """Seconds that one time takes at least, in several runs where one is shorter."""
-MOST_RUNS = 100
+MAX_RUNS = 100
 LONG = 50e-3
 """Seconds of a run beside which what another model left in the caches is little."""
 # Where the system does not tell of its caches.
@@ -56,7 +56,7 @@ class Stopwatch:
         return least
 
     def _enough_runs(self) -> int:
-        return max(1, min(MOST_RUNS, math.ceil(SHORTEST / max(self.least, 1e-9))))
+        return max(1, min(MAX_RUNS, math.ceil(SHORTEST / max(self.least, 1e-9))))
 
     def _time(self, runs: int) -> float:
         return float(self.model.kernel_times(*self.inputs, runs=runs).sum()) * 1e-9

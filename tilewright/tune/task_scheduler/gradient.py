@@ -20,7 +20,7 @@ from statistics import fmean
 from tilewright.tune.task_scheduler.task_scheduler import Progress, Task, TaskScheduler
 
 # No batch is taken to be shorter.
-LEAST_SECONDS = 1e-3
+MIN_SECONDS = 1e-3
 # A roofline is not exact: this fraction of a time may always be gained.
 DOUBT = 0.05
 
@@ -44,7 +44,7 @@ class GradientScheduler(TaskScheduler):
     def cost(self, one: Progress) -> float:
         """Seconds that one more batch is expected to take: as before, or as those of others."""
         known = one.seconds or [s for other in self.tasks for s in other.seconds]
-        return max(fmean(known), LEAST_SECONDS) if known else 1.0
+        return max(fmean(known), MIN_SECONDS) if known else 1.0
 
     def gain(self, one: Progress) -> float:
         """Seconds of latency that one more batch is expected to save."""

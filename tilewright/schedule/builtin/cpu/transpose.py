@@ -34,7 +34,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import LINE_BYTES, CpuTarget
 
 # Rows of the output that a block of loops writes: each is in a page of its own.
-MOST_ROWS = 128
+MAX_ROWS = 128
 # Vectors of a row that are written together.
 LINES = (1, 2, 4)
 
@@ -79,10 +79,10 @@ def schedule_transposed(
     most = typical_extent(column.extent) // lanes
     vectors = sch.choose(f"{block.name}.line", vectors, lambda: [n for n in LINES if n <= most])
     blocks = -(-typical_extent(rows.extent) // lanes)
-    even = -(-blocks // -(-blocks * lanes // MOST_ROWS))
+    even = -(-blocks // -(-blocks * lanes // MAX_ROWS))
     whole = largest_divisor(blocks, even)
     squares = whole if 2 * whole >= even else even
-    longest = 2 * MOST_ROWS // lanes
+    longest = 2 * MAX_ROWS // lanes
     squares = sch.choose(
         f"{block.name}.block", squares, lambda: [n for n in divisors(blocks) if n <= longest]
     )

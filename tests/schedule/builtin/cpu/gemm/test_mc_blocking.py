@@ -11,7 +11,7 @@ from tests.differential.kernel_graphs import KERNELS
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.scheduled import check, scheduled, sources
 from tilewright.finalize.cpu.pipeline import finalize
-from tilewright.schedule.builtin.cpu.gemm.mc_blocking import MOST_EXTRA, mc_tiles_near
+from tilewright.schedule.builtin.cpu.gemm.mc_blocking import MAX_EXTRA, mc_tiles_near
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.target.registry import CPUS
 
@@ -21,7 +21,7 @@ from tilewright.target.registry import CPUS
 def test_groups_are_whole_but_for_a_few_tiles(tiles: int, wanted: int) -> None:
     found = mc_tiles_near(tiles, wanted)
     assert 1 <= found <= tiles
-    assert -tiles % found <= MOST_EXTRA * tiles
+    assert -tiles % found <= MAX_EXTRA * tiles
     if tiles > 300 and wanted == 68:  # also where their number is prime
         assert 2 / 3 < found / wanted < 3 / 2
 

@@ -11,7 +11,7 @@ from tilewright.ir.loop.nodes import Iter
 from tilewright.schedule.schedule import Schedule
 
 # Padded rows that a full last tile may compute, as a fraction of all rows.
-MOST_WASTE = 0.05
+MAX_WASTE = 0.05
 # Symbolic factors of the number of pixels of a batch of images: batch, height, width.
 IMAGE_AXES = 3
 
@@ -42,7 +42,7 @@ def edge_height(row: Iter | None, tile_rows: int, least: int) -> int:
     rows = 0 if row is None else as_int(row.extent)
     if rows is None:
         return least
-    return least if -rows % tile_rows > rows * MOST_WASTE and least < tile_rows else 0
+    return least if -rows % tile_rows > rows * MAX_WASTE and least < tile_rows else 0
 
 
 def are_pixels(row: Iter | None) -> bool:

@@ -10,7 +10,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
 # Padded tiles that full groups may add, as a fraction of all tiles.
-MOST_EXTRA = 0.01
+MAX_EXTRA = 0.01
 
 
 def choose_mc(
@@ -38,7 +38,7 @@ def mc_tiles_near(tiles: int, wanted: int) -> int:
     """
 
     def fits(n: int) -> bool:
-        return -tiles % n <= tiles * MOST_EXTRA
+        return -tiles % n <= tiles * MAX_EXTRA
 
     wanted = min(wanted, tiles)
     fewer = next(n for n in range(wanted, 0, -1) if fits(n))

@@ -64,7 +64,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
 # Row tiles that must use a block of a panel for KC blocking to pay.
-LEAST_REUSE = 4
+MIN_REUSE = 4
 # Steps of K that may be unrolled where A is loaded by scalars.
 STEPS = (1, 2, 4, 8)
 
@@ -94,7 +94,7 @@ def schedule_register_blocked(
         edge = choose_edge(sch, block.name, axes.m, tile.mr, least)
         schedule_k_blocked(sch, block, axes, tile, narrow, epilogue, target, together, edge)
         return
-    k_block = choose_kc(sch, block, tile, target, tiles >= LEAST_REUSE) if tiles else None
+    k_block = choose_kc(sch, block, tile, target, tiles >= MIN_REUSE) if tiles else None
     if k_block is not None:
         _pad(sch, block, axes, tile)
         schedule_k_blocked(sch, block, axes, tile, k_block, epilogue, target)
