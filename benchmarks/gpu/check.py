@@ -1,6 +1,6 @@
 """Kernels of random shapes, and whole models, compiled for a GPU and checked on it.
 
-    python benchmarks/gpu/check.py kernels --shapes 30 [--precisions f32 fp16] [--json results.json]
+    python benchmarks/gpu/check.py kernels --shapes 30 --seed 11 [--precisions f32 fp16] [--json o.json]
     python benchmarks/gpu/check.py models benchmarks/results/cache/resnet50 ... [--json out.json]
 
 A kernel's results on both must agree, relative to their norm; those of sums, which cancel, relative
@@ -98,9 +98,9 @@ def failed(error: Exception) -> Finding:
     return float("inf"), f"{type(error).__name__}: {error}"
 
 
-def random_jobs(shapes: int) -> list[Job]:
+def random_jobs(shapes: int, seed: int = SEED) -> list[Job]:
     """Every kind of kernel at so many random shapes."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     return [
         (name, tuple(int(rng.integers(1, most)) for most in _largest(name)))
         for name in KINDS
@@ -109,13 +109,12 @@ def random_jobs(shapes: int) -> list[Job]:
 
 
 def check_kernels(
-    shapes: int, precisions: Sequence[str], told: Callable[[dict[str, Any]], None]
+    jobs: Sequence[Job], precisions: Sequence[str], told: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
-    """Every kind of kernel at so many shapes: how many are right, and the worst difference.
+    """How many kernels of every kind are right, and the worst difference.
 
     What is known so far is `told` after each kind.
     """
-    jobs = random_jobs(shapes)
     check = partial(check_kernel, precisions=precisions)
     rows: dict[str, Any] = {}
     with ProcessPoolExecutor(WORKERS) as pool:
@@ -129,7 +128,7 @@ def check_kernels(
                     row["worst"] = max(row["worst"], worst)
                 else:
                     row["wrong"].append([sizes, why[:300]])
-            if number % shapes == 0:
+            if number == len(jobs) or jobs[number][0] != kind:
                 told(rows)
     return rows
 
@@ -207,13 +206,15 @@ def main() -> None:
     parser.add_argument("what", choices=["kernels", "models"])
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--shapes", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--precisions", nargs="+", choices=TOLERANCE, default=["f32"])
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     if args.what == "models":
         results = _check_models(args.folders)
     else:
-        results = check_kernels(args.shapes, args.precisions, lambda rows: _write(rows, args.json))
+        jobs = random_jobs(args.shapes, args.seed)
+        results = check_kernels(jobs, args.precisions, lambda rows: _write(rows, args.json))
         for name, row in results.items():
             print(name, json.dumps(row), flush=True)
     _write(results, args.json)
