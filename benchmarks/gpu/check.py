@@ -1,6 +1,6 @@
 """Kernels of random shapes, and whole models, compiled for a GPU and checked on it.
 
-    python benchmarks/gpu/check.py kernels --shapes 30 --seed 11 [--precisions f32 fp16] [--json o.json]
+    python benchmarks/gpu/check.py kernels [--shapes 30] [--seed 11] [--precisions f32 fp16]
     python benchmarks/gpu/check.py models benchmarks/results/cache/resnet50 ... [--json out.json]
 
 A kernel's results on both must agree, relative to their norm; those of sums, which cancel, relative
