@@ -13,6 +13,8 @@ from tests.frontends.onnx.segments.segmented_models import (
     GROWING,
     RESHAPED,
     SEQUENCE,
+    SQUEEZED,
+    SQUEEZED_BRANCH,
     TEXTS,
     parsed,
 )
@@ -49,6 +51,31 @@ def test_a_shape_that_is_computed() -> None:
             np.testing.assert_allclose(y, expected, rtol=1e-6)
         with pytest.raises(tw.Error, match="reshape"):
             model(X.reshape(-1), np.array([1, 1]))
+
+
+def test_squeeze_without_axes_drops_what_is_one_at_run_time() -> None:
+    with segmented(SQUEEZED) as model:
+        for n, m in ((3, 4), (1, 4), (3, 1), (1, 1), (5, 2), (2, 1), (2, 3)):
+            x = np.arange(n * m, dtype=np.float32).reshape(n, 1, m)
+            squeezed, rest = model(x)
+            np.testing.assert_array_equal(squeezed, -x.squeeze(), strict=True)
+            # without its first row two rows are one, which no size of an input says
+            np.testing.assert_array_equal(rest, x[1:].squeeze(), strict=True)
+
+
+def test_squeeze_without_axes_in_a_branch() -> None:
+    with segmented(SQUEEZED_BRANCH) as model:
+        for n in (1, 3):
+            x = np.ones((n, 4), np.float32)
+            np.testing.assert_array_equal(model(x, np.array(True)), x.squeeze().sum())
+            np.testing.assert_array_equal(model(x, np.array(False)), 0)
+
+
+def test_squeeze_without_axes_of_known_sizes_is_compiled_whole() -> None:
+    model = tw.compile(SQUEEZED, dims={"N": 3, "M": 1}, threads=1, cache=False)
+    with model:
+        assert not isinstance(model, SegmentedModel)
+        assert [y.shape for y in model(np.ones((3, 1, 1), np.float32))] == [(3,), (2,)]
 
 
 def test_sequences_between_stages() -> None:

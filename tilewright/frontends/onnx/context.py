@@ -23,7 +23,11 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto
 
+from tilewright.arith.affine import to_affine
 from tilewright.arith.expr import Expr, Var, const
+from tilewright.arith.prove import Prover
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import substitute
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.backtracking import Backtracker
@@ -206,6 +210,8 @@ class OnnxContext:
     backtracker: Backtracker = field(default_factory=Backtracker)
     dynamic_dim_numbers: Iterator[int] = field(default_factory=count)
     whole: bool = True  # whether all nodes of the model are converted here, and not a stage of them
+    # Sizes of at least 2: a segment is compiled anew where one of them is 0 or 1.
+    above_one: set[str] = field(default_factory=set)
     # Adds texts to a graph: the number of a text is another one in every run, see `stages`.
     text_input: Callable[[GraphBuilder, np.ndarray], str] = field(default=_no_texts)
 
@@ -220,6 +226,11 @@ class OnnxContext:
         return replace(
             self, g=g or self.g, values=inside, backtracker=backtracker or self.backtracker
         )
+
+    def is_above_one(self, size: Expr) -> bool:
+        """Whether a size is certainly at least 2."""
+        shifted = {name: Var(name) + 2 for name in self.above_one}
+        return Prover({}).nonneg(to_affine(simplify(substitute(size, shifted))).shift(-2))
 
     def fresh_size(self) -> str:
         """A name for a size that is known only when the model runs."""

@@ -46,6 +46,28 @@ g (float[n, 4] x) => (float[] y, int64 length) {
 }
 """)
 
+# How many dimensions are 1 decides about the result's rank; the second may have one row less.
+SQUEEZED = parsed("""
+g (float[N, 1, M] x) => (float[] y, float[] z) {
+    one = Constant <value = int64[1] {1}> ()
+    all = Constant <value = int64[1] {1000}> ()
+    first = Constant <value = int64[1] {0}> ()
+    s = Squeeze (x)
+    y = Neg (s)
+    r = Slice (x, one, all, first)
+    z = Squeeze (r)
+}
+""")
+
+SQUEEZED_BRANCH = parsed("""
+g (float[N, 4] x, bool c) => (float y) {
+    y = If (c) <
+        then_branch = t () => (float a) { s = Squeeze (x)  a = ReduceSum <keepdims = 0> (s) },
+        else_branch = e () => (float b) { b = Constant <value = float {0.0}> () }
+    >
+}
+""")
+
 # A loop that collects: what it carries grows.
 GROWING = parsed("""
 g (int64 n, float[m] x) => (float[] y) {

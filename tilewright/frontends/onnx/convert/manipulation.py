@@ -10,6 +10,7 @@ from tilewright.arith.affine import factors
 from tilewright.arith.expr import Const, Expr, as_int, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, axes_of, simple
+from tilewright.frontends.onnx.segments.data_dependent import NeedsConcreteSizes
 from tilewright.ir.types import Shape
 from tilewright.ops.conv.col2im import Col2ImAttrs
 from tilewright.ops.op import broadcast_shapes, normalize_axis
@@ -91,13 +92,22 @@ def squeeze(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     shape = c.type(x).shape
     axes = axes_of(c, n)
     if axes is None:
-        gone = {i for i, d in enumerate(shape) if as_int(d) == 1}
+        gone = _ones(c, n, x)
     else:
         gone = {normalize_axis("Squeeze", a, len(shape)) for a in axes}
     for axis in gone:
         if not c.g.add_check(shape[axis].eq(1), f"Squeeze: {shape[axis]} is not 1", n.loc):
             raise n.invalid(f"dimension {axis} of {c.type(x)} is not 1")
     return (add_reshape(c, n, x, [d for i, d in enumerate(shape) if i not in gone]),)
+
+
+def _ones(c: OnnxContext, n: OnnxNode, x: str) -> set[int]:
+    """The dimensions of size 1, which must be known: how many there are decides the rank."""
+    for axis, size in enumerate(c.type(x).shape):
+        if as_int(size) is None and not c.is_above_one(size):
+            what = f"whether dimension {axis} of {c.type(x)} is 1 decides the rank of its result"
+            raise NeedsConcreteSizes(n.op_type, what, n.loc)
+    return {i for i, d in enumerate(c.type(x).shape) if as_int(d) == 1}
 
 
 def unsqueeze(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:

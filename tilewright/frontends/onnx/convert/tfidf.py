@@ -17,7 +17,7 @@ from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
 from tilewright.frontends.onnx.node_scope import NodeValue, traced
-from tilewright.frontends.onnx.segments.data_dependent import DataDependent
+from tilewright.frontends.onnx.segments.data_dependent import NeedsConcreteSizes
 from tilewright.ops.reduction.reduce import ReduceAttrs
 from tilewright.ops.tensor.creation import FullAttrs
 
@@ -66,7 +66,7 @@ def _counts(c: OnnxContext, n: OnnxNode, x: str, width: int) -> NodeValue:
     """How often each run occurs, at its place in the result."""
     size = as_int(c.type(x).shape[1])
     if size is None:
-        raise DataDependent("onnx.sizes", "TfIdfVectorizer: rows of any length", loc=n.loc)
+        raise NeedsConcreteSizes(n.op_type, "rows of any length", n.loc)
     shortest, longest = n.int_attr("min_gram_length"), n.int_attr("max_gram_length")
     shape = (c.type(x).shape[0], const(width))
     total = traced(c, n, c.add(n, "full", attrs=FullAttrs(shape, 0.0, F32)))

@@ -37,3 +37,15 @@ class NeedsConcreteValue(DataDependent):
         )
         self.value = value
         self.sizes = sizes
+
+
+class NeedsConcreteSizes(DataDependent):
+    """A node whose result has a form that follows from sizes which are not known yet."""
+
+    def __init__(self, op: str, what: str, loc: Loc = NOWHERE) -> None:
+        super().__init__(
+            "onnx.sizes",
+            f"{op}: {what}",
+            loc=loc,
+            help="compile it with tw.compile, which makes segments, or give the sizes with dims=",
+        )

@@ -23,6 +23,7 @@ import numpy as np
 from onnx import GraphProto, NodeProto
 
 from tilewright.arith.expr import Const, const
+from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import BOOL, STRING, from_numpy
 from tilewright.core.errors import Error, FrontendError, Loc
 from tilewright.frontends.onnx.context import OnnxContext, OnnxNode, identifier
@@ -279,6 +280,7 @@ class _SegmentImport:
             if isinstance(value, TensorType):
                 self.c.values[name] = self.c.g.input(identifier(name), value)
                 self.inputs[self.c.values[name]] = name
+                self.c.above_one.update(*map(free_vars, value.shape))
             elif isinstance(value, np.ndarray):
                 self.c.values[name] = self.c.g.constant(value, identifier(name))
             elif isinstance(value, SymbolicInts):
@@ -298,6 +300,7 @@ class _SegmentImport:
         if places:
             carrier = f"<sizes in {name}>"
             symbols = (*(elements[i] for i in places), const(0))
+            self.c.above_one.update(*map(free_vars, symbols))
             self.inputs[g.input(identifier(carrier), TensorType(BOOL, symbols))] = carrier
             self.carriers[carrier] = (name, places)
             self.read.add(carrier)

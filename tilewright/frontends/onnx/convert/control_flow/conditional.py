@@ -17,7 +17,7 @@ from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
 from tilewright.frontends.onnx.backtracking import Backtracker, first_success
 from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, identifier
 from tilewright.frontends.onnx.regions import Captured, region_builder
-from tilewright.frontends.onnx.segments.data_dependent import DataDependent
+from tilewright.frontends.onnx.segments.data_dependent import DataDependent, NeedsConcreteSizes
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.control.conditional import IfAttrs, dynamic_dim_names
@@ -78,6 +78,9 @@ def _regions(
     then, other = found
     if not c.whole and any(isinstance(result, DataDependent) for result in found):
         raise c.needs_value(n, 0)  # a stage that knows which branch is taken can wait within it
+    for result in found:
+        if isinstance(result, NeedsConcreteSizes):
+            raise result  # nothing is wrong with the branch: segments know the sizes
     if isinstance(then, Error):
         if isinstance(other, Error):
             raise c.needs_value(n, 0) if isinstance(then, DataDependent) else then
