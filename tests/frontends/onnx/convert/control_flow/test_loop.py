@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from tests.frontends.onnx.segments.segmented_models import parsed
-from tilewright.core.errors import FrontendError
+from tilewright.core.errors import Error, FrontendError
 from tilewright.driver.compile import compile
 from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.frontends.onnx.importer import import_onnx
@@ -165,7 +165,147 @@ def test_what_it_carries_grows() -> None:
             next = Concat <axis = 0> (h, x)
         }> (n, , x)
     }""")
-    check(model, lambda x: (np.tile(x, 4),), {"x": x()}, native=False)
+    check(model, lambda x: (np.tile(x, 4),), {"x": x()})
+
+
+def test_what_grows_and_is_read_runs_on_the_host() -> None:
+    model = parsed("""
+    g (float[m] x) => (float[k] y) {
+        n = Constant <value = int64 {3}> ()
+        y = Loop <body = b (int64 i, bool c, float[k] h) => (bool going, float[k] next) {
+            going = Identity (c)
+            joined = Concat <axis = 0> (h, x)
+            next = Neg (joined)
+        }> (n, , x)
+    }""")
+    check(model, lambda x: (np.concatenate([-x, -x, x, -x]),), {"x": x()}, native=False)
+
+
+# As tf2onnx writes a loop of TensorFlow without a number of steps: the counter, its limit and the
+# weights are carried, and the counter is compared as a float.
+RECURRENCE = """
+    b (int64 i, bool c, int32 t, float[n, h] s, int32 limit, float[d, h] k)
+        => (bool going, int32 t1, float[n, h] s1, int32 limit1, float[d, h] k1, float[n, h] row) {
+        one = Constant <value = int32 {1}> ()
+        t1 = Add (t, one)
+        k1 = Identity (k)
+        limit1 = Identity (limit)
+        now = Gather <axis = 0> (x, t)
+        in = MatMul (now, k)
+        sum = Add (in, s)
+        row = Tanh (sum)
+        s1 = Identity (row)
+        a = Cast <to = 1> (t1)
+        b = Cast <to = 1> (limit1)
+        going = Less (a, b)
+    }
+"""
+KERNEL = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
+
+
+def recurrence(x: np.ndarray, s: np.ndarray, steps: int, k: np.ndarray) -> list[np.ndarray]:
+    rows = []
+    for t in range(steps):
+        s = np.tanh(x[t] @ k + s)
+        rows.append(s)
+    return rows
+
+
+def steps_of(size: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(size)
+    return {
+        "x": rng.normal(size=(size, 2, 3)).astype(np.float32),
+        "s": rng.normal(size=(2, 4)).astype(np.float32),
+        "k": KERNEL,
+    }
+
+
+def test_a_counter_that_is_carried_decides_how_many_steps_there_are() -> None:
+    model = parsed(f"""
+    g (float[t, n, d] x, float[n, h] s, float[d, h] k) => (int32 last, float[u, n, h] rows) {{
+        shape = Shape <start = 0, end = 1> (x)
+        size = Squeeze (shape)
+        limit = Cast <to = 6> (size)
+        zero = Constant <value = int32 {{0}}> ()
+        a = Cast <to = 1> (zero)
+        b = Cast <to = 1> (limit)
+        begin = Less (a, b)
+        last, s1, l1, k1, rows = Loop <body = {RECURRENCE}> (, begin, zero, s, limit, k)
+    }}""")
+    for name in ("s1", "l1", "k1"):
+        model.graph.node[-1].output[list(model.graph.node[-1].output).index(name)] = ""
+    graph = import_onnx(model)
+    (loop,) = [n for n in graph.nodes if n.op == "loop"]
+    assert isinstance(loop.attrs, LoopAttrs)
+    assert (loop.attrs.carried, loop.attrs.conditional, str(loop.attrs.trip_count)) == (
+        *(1, False, "t"),
+    )
+
+    def meaning(x: Any, s: Any, k: Any) -> tuple[Any, ...]:
+        return np.int32(len(x)), np.reshape(recurrence(x, s, len(x), k), (len(x), *s.shape))
+
+    check(model, meaning, steps_of(5), steps_of(1), steps_of(0))
+
+
+RAGGED = f"""
+    g (float[t, n, d] x, float[n, h] s, float[d, h] k, int32 limit) => (float[u, n, h] rows) {{
+        zero = Constant <value = int32 {{0}}> ()
+        begin = Less (zero, limit)
+        c1, s1, l1, k1, rows = Loop <body = {RECURRENCE}> (, begin, zero, s, limit, k)
+    }}"""
+
+
+def test_rows_of_a_limit_that_is_data_have_the_bound_that_the_sequence_gives() -> None:
+    model = parsed(RAGGED)
+    for k in range(4):
+        model.graph.node[-1].output[k] = ""
+    runs = ({**steps_of(6), "limit": np.array(n, np.int32)} for n in (4, 6, 1, 0, -3))
+
+    def meaning(x: Any, s: Any, k: Any, limit: Any) -> tuple[Any, ...]:
+        rows = recurrence(x, s, max(limit, 0), k)
+        return (np.reshape(rows, (len(rows), *s.shape)),)
+
+    check(model, meaning, *runs)
+    with compile(model) as compiled, pytest.raises(Error, match="not within t elements"):
+        compiled.run({**steps_of(6), "limit": np.array(8, np.int32)})
+
+
+@pytest.mark.parametrize(("first", "by", "limit"), [(0, 2, 7), (9, -3, -4), (1, 1, 0), (3, 4, 100)])
+def test_counters(first: int, by: int, limit: int) -> None:
+    """Any step, up or down; the condition is tested after each step, and one is always taken."""
+    order = "Less" if by > 0 else "Greater"
+    model = parsed(f"""
+    g (float[m] x) => (int64 last, float[m] y) {{
+        first = Constant <value = int64 {{{first}}}> ()
+        last, y = Loop <body = b (int64 i, bool c, int64 t, float[m] h)
+            => (bool going, int64 t1, float[m] next) {{
+            by = Constant <value = int64 {{{by}}}> ()
+            limit = Constant <value = int64 {{{limit}}}> ()
+            t1 = Add (t, by)
+            f = CastLike (t, h)
+            next = Add (h, f)
+            going = {order} (t1, limit)
+        }}> (, , first, x)
+    }}""")
+    values = [first]
+    while values[-1] < limit if by > 0 else values[-1] > limit:
+        values.append(values[-1] + by)
+    values = values[:-1] or [first]
+    check(model, lambda x: (values[-1] + by, x + sum(values)), {"x": x()})
+
+
+def test_a_loop_that_only_counts_is_a_number() -> None:
+    model = parsed("""
+    g (float[m] x) => (int64 last) {
+        first = Constant <value = int64 {2}> ()
+        n = Size (x)
+        last = Loop <body = b (int64 i, bool c, int64 t) => (bool going, int64 t1) {
+            going = Identity (c)
+            t1 = Add (t, first)
+        }> (n, , first)
+    }""")
+    assert not [n for n in import_onnx(model).nodes if n.op == "loop"]
+    check(model, lambda x: (2 + 2 * x.size,), {"x": x()})
 
 
 def test_what_waits_inside_runs_on_the_host() -> None:
