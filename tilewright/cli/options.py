@@ -39,6 +39,13 @@ disable_pass_option = click.option(
     metavar="NAME",
     help="Do not run this graph pass; may be repeated. See `tilewright list passes`.",
 )
+checks_option = click.option(
+    "--checks",
+    type=click.Choice(["on", "off"]),
+    default="on",
+    show_default=True,
+    help="Whether an index outside its tensor is an error; off takes the nearest element.",
+)
 threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Threads to run on. [default: one a core]"
 )

@@ -24,7 +24,7 @@ from tilewright.frontends.torch.importer import Imported, import_fx, unbound_sym
 from tilewright.frontends.torch.symbolic_shapes import Sizes
 from tilewright.runtime.cuda.executable import CudaExecutable
 
-OPTIONS = ("target", "threads", "precision", "tuned", "nearest_workload", "cache")
+OPTIONS = ("target", "threads", "precision", "tuned", "nearest_workload", "cache", "checks")
 
 
 def tilewright(

@@ -37,7 +37,7 @@ def compilation_key(source: Any, options: CompileOptions, store: DiskCache) -> s
     records = "" if options.records is None else options.records.identity
     dims = sorted(options.dims.items())
     parts = [repr(options.target), dims, options.precision, compiler_fingerprint(), records]
-    parts.append(options.disable_passes)
+    parts.append([*options.disable_passes, "checks" if options.checks else ""])
     return fingerprint(content, json.dumps(parts))
 
 

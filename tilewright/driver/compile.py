@@ -37,6 +37,7 @@ def compile(
     dims: Mapping[str, int] | None = None,
     precision: str = "f32",
     disable_passes: Collection[str] = (),
+    checks: str = "on",
     cache: bool = True,
     overrides: Path | None = None,
     tuned: str | os.PathLike[str] | None = None,
@@ -56,6 +57,9 @@ def compile(
     on a GPU round their operands to 11 bits. `disable_passes` names graph passes that are not run
     (`tilewright list passes`): results stay right, most models get slower.
 
+    An index that comes from data and lies outside its tensor, such as a token that an embedding
+    does not have, is an error; with `checks="off"` the nearest element is taken instead.
+
     The result is kept on disk and used again for the same model, target and options, unless `cache`
     is false. A kernel whose file `<kernel>.loops` lies in the folder `overrides` (default:
     TW_OVERRIDE_DIR) is taken from there. `tuned` is a file of records, as `tilewright tune` makes
@@ -70,6 +74,7 @@ def compile(
         precision,
         dims,
         disable_passes=disable_passes,
+        checks=checks,
         threads=threads,
         cache=cache,
         overrides=overrides,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewright.core.config import config
+from tilewright.core.errors import ConfigError
 from tilewright.driver.precision import check_precision, machine_for
 from tilewright.driver.timings import Timings
 from tilewright.target.registry import resolve_target
@@ -48,6 +49,8 @@ class CompileOptions:
     threads: int | None = None
     # Whether results are kept on disk and used again.
     cache: bool = True
+    # Whether indices that come from data are checked when the model runs.
+    checks: bool = True
     # A folder whose files `<kernel>.loops` take the place of scheduled kernels.
     overrides: Path | None = None
     # Tuned schedules that beat the built-in ones.
@@ -76,6 +79,7 @@ def make_options(
     disable_passes: Collection[str] = (),
     threads: int | None = None,
     cache: bool = True,
+    checks: str = "on",
     overrides: Path | None = None,
     tuned: str | os.PathLike[str] | None = None,
     nearest_workload: bool = False,
@@ -92,11 +96,19 @@ def make_options(
         target,
         threads,
         cache,
+        _are_on(checks),
         overrides or config().override_dir,
         _records(tuned, nearest_workload, machine),
         timings=timings,
         progress=progress,
     )
+
+
+def _are_on(checks: str) -> bool:
+    if checks not in ("on", "off"):
+        message = f"checks are {checks!r}"
+        raise ConfigError("compile.checks", message, help='give "on" or "off"')
+    return checks == "on"
 
 
 def _records(

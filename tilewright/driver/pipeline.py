@@ -15,6 +15,7 @@ from tilewright.passes.algebra.combine_parallel_matmuls import combine_parallel_
 from tilewright.passes.algebra.fold_scale_bias import fold_scale_bias
 from tilewright.passes.algebra.merge_embedding_lookups import merge_embedding_lookups
 from tilewright.passes.algebra.one_hot_matmul_to_gather import one_hot_matmul_to_gather
+from tilewright.passes.algebra.prove_indices import prove_indices
 from tilewright.passes.algebra.simplify_algebra import simplify_algebra
 from tilewright.passes.algebra.split_matmuls import split_matmuls
 from tilewright.passes.algebra.topk_to_sort import topk_to_sort
@@ -60,6 +61,7 @@ FRONT: tuple[Pass, ...] = (
     cse,
     dce,
     simplify_algebra,
+    prove_indices,
     fold_pad_into_conv,
     trim_padding_taps,
     one_hot_matmul_to_gather,

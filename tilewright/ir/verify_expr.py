@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.expr import Binary, Bitcast, Call, Expr, Load, Reduce, Select, Unary
 from tilewright.arith.operators import BINARY, CALLS, COMBINE
 from tilewright.arith.vector import Lane, Shuffle
@@ -152,6 +153,13 @@ def _check_shuffle(e: Shuffle, _: Mapping[str, Signature]) -> None:
         raise Fault("expr.shuffle", f"two vectors of {e.a.lanes} have no such elements", str(e))
 
 
+def _check_index(e: CheckedIndex, _: Mapping[str, Signature]) -> None:
+    check_dtype(e.index, I64, "a checked index", e)
+    check_dtype(e.size, I64, "the size of a checked index", e)
+    if e.site < 0:
+        raise Fault("expr.check", f"no check has the number {e.site}", str(e))
+
+
 EXPR_CHECKS: Checks = {
     Load: _check_load,
     Binary: _check_binary,
@@ -162,4 +170,5 @@ EXPR_CHECKS: Checks = {
     Reduce: _check_reduce,
     Lane: _check_lane,
     Shuffle: _check_shuffle,
+    CheckedIndex: _check_index,
 }

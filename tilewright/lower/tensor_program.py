@@ -35,12 +35,14 @@ def _append(b: Builder, n: Node, tensors: dict[str, Tensor]) -> None:
     row = get_op(n.op)
     if row.te is None:
         raise LoweringError("lower.no-expression", f"{n.op} has no tensor expression", loc=n.loc)
-    b.scope = n.op
+    b.scope, sites = n.op, b.sites
     inputs = [tensors[i] if i else None for i in n.inputs]
     try:
         results = row.te(b, n.attrs, inputs, n.types)
     except Error as error:
         raise error.at(n.loc) from None
+    made = row.checks(n.attrs, inputs)
+    assert b.sites - sites == made, f"{n.op} makes {b.sites - sites} checks, its row says {made}"
     results = results if isinstance(results, tuple) else (results,)
     tensors.update(zip(n.outputs, results, strict=True))
     b.scope = ""

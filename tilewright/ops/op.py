@@ -100,6 +100,7 @@ class Op:
     that has no gradient gets `None`; a gradient may have the shape that its input broadcasts to.
     `flops` is per output element, or a function of (attrs, input types, output types).
     `rereads` says of an injective operator that it reads an element of its input many times.
+    `checks(attrs, input types)` is how many indices of an element it checks at run time.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Op:
     flops: int | Callable[[Any, Sequence[Any], Sequence[Any]], Expr] = 1
     vjp: Callable[..., Sequence[Any]] | None = None
     rereads: bool = False
+    checks: Callable[[Any, Sequence[Any]], int] = lambda attrs, ins: 0
     doc: str = ""
 
     def cost(self, attrs: Attrs, ins: Sequence[Any], outs: Sequence[Any]) -> Expr:

@@ -16,6 +16,8 @@ What it knows of the model is the container's manifest, a JSON object:
     counters     {name: number}, the compiler's statistics
     threads      how many threads to use, 0 for one a processor
     errors       optional, {status: message} for what a run may end with
+    index_checks  optional, {"bytes", "places": {status: [offset, node]}}: the words of all index
+                 checks, the index (0 if all was well) and the size that each has at its offset
     data_dependent_sizes  optional, names of sizes that only a run gives, after the others in `dims`
     output_limits  with those: upper bounds of the output shapes
     program      on a GPU: what a run does, see `codegen/gpu/plan_manifest.py`
@@ -33,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tilewright.core.errors import ExecutionError
+from tilewright.core.errors import ExecutionError, index_outside
 from tilewright.runtime.binding import Binder, Port, check_results
 from tilewright.runtime.container import Container, write_container
 from tilewright.runtime.shape_plan import ShapePlan
@@ -165,7 +167,18 @@ class CompiledModel(ABC):
         takes, gives = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))
         return f"<{type(self).__name__} ({takes}) -> ({gives})>"
 
-    def _failure(self, status: int, sizes: Sequence[int]) -> ExecutionError:
+    def _index_error(self, words: Sequence[int], notes: tuple[str, ...] = ()) -> ExecutionError:
+        """The error of the first index check that has reported an index."""
+        for offset, node in self._container.manifest["index_checks"]["places"].values():
+            index, size = words[offset // 8 : offset // 8 + 2]
+            if index:
+                return index_outside(index, size, node, notes)
+        raise AssertionError("no index check has failed")
+
+    def _failure(self, status: int, sizes: Sequence[int], words: Sequence[int]) -> ExecutionError:
+        """Why a run ended with a status; `words` are those of index checks."""
+        if str(status) in self._container.manifest.get("index_checks", {}).get("places", {}):
+            return self._index_error(words)
         known = self._container.manifest.get("errors", {}).get(str(status))
         if known is None:
             message = f"the model's native code failed with status {status}"

@@ -4,7 +4,13 @@ import onnxruntime.capi.onnxruntime_pybind11_state as theirs
 import pytest
 
 from tilewright.compat.onnxruntime import status
-from tilewright.core.errors import Error, ExecutionError, FrontendError, TypeCheckError
+from tilewright.core.errors import (
+    Error,
+    ExecutionError,
+    FrontendError,
+    TypeCheckError,
+    index_outside,
+)
 from tilewright.core.errors import UnsupportedError as Unsupported
 
 
@@ -26,6 +32,7 @@ def test_the_exceptions_are_theirs() -> None:
         (FrontendError("onnx.cycle", "in a circle"), status.InvalidGraph),
         (TypeCheckError("matmul.operands", "do not fit"), status.Fail),
         (ExecutionError("run.check", "does not hold"), status.Fail),
+        (index_outside(7, 3, "embedding"), status.InvalidArgument),
         (Error("other", "something"), status.Fail),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from tests.ops.run_with_dims import exprs, run_op
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32, I64
-from tilewright.core.errors import TypeCheckError
+from tilewright.core.errors import ExecutionError, TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
@@ -14,6 +14,7 @@ from tilewright.ops.tensor.creation import DimsAttrs
 from tilewright.ops.tensor.indexing import (
     GatherAttrs,
     GatherNdAttrs,
+    IndexPositionsAttrs,
     OneHotAttrs,
     ReverseSequenceAttrs,
 )
@@ -33,9 +34,27 @@ def test_gather(axis: int, index_type: type, shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(found, np.take(x, indices.astype(np.int64), axis))
 
 
-def test_indices_outside_are_clamped() -> None:
-    found = run_op("gather", np.array([1, 2, 3]), np.array([-9, 9]), attrs=GatherAttrs(0))
+def test_indices_outside_are_clamped_if_asked_for() -> None:
+    attrs = GatherAttrs(0, "clip")
+    found = run_op("gather", np.array([1, 2, 3]), np.array([-9, 9]), attrs=attrs)
     np.testing.assert_array_equal(found, [1, 3])
+
+
+@pytest.mark.parametrize(("size", "index"), [(3, 3), (3, -4), (1, 1), (1, -2)])
+@pytest.mark.parametrize("op", ["gather", "gather_elements", "gather_nd"])
+def test_indices_outside_are_errors(op: str, size: int, index: int) -> None:
+    indices = np.array([[0], [index]]) if op == "gather_nd" else np.array([0, index])
+    attrs = GatherNdAttrs() if op == "gather_nd" else GatherAttrs(0)
+    with pytest.raises(ExecutionError, match=f"index {index} is outside a dimension of {size}"):
+        run_op(op, np.arange(size), indices, attrs=attrs)
+
+
+def test_each_index_has_a_size_of_its_own() -> None:
+    indices, sizes = np.array([[1, -1, 4], [0, -2, -5]], np.int32), np.array([[2, 3, 5]])
+    found = run_op("index_positions", indices, sizes, attrs=IndexPositionsAttrs())
+    np.testing.assert_array_equal(found, [[1, 2, 4], [0, 1, 0]])
+    with pytest.raises(ExecutionError, match="index 2 is outside a dimension of 2"):
+        run_op("index_positions", indices + 1, sizes, attrs=IndexPositionsAttrs())
 
 
 def test_gather_with_symbolic_sizes() -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import F32, I8, I64, DType
+from tilewright.core.errors import ExecutionError
 from tilewright.driver.compile import compile
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.verify import verify_graph
@@ -49,7 +50,7 @@ def _looked_up(graph: Graph, dtype: DType = I64) -> int:
     after = dce(merge_embedding_lookups(graph, ON_CPU), ON_CPU)
     verify_graph(after)
     check_types(after)
-    i = np.random.default_rng(1).integers(-20, 20, (3, 7))
+    i = np.random.default_rng(1).integers(-3, 3, (3, 7))  # the smallest table has 3 rows
     inputs = {"i": i.astype(dtype.numpy), "x": np.ones((3, 1, 4), np.float32)}
     (expected,) = run_graph(graph, inputs).values()
     (found,) = run_graph(after, inputs).values()
@@ -64,6 +65,15 @@ def _looked_up(graph: Graph, dtype: DType = I64) -> int:
 def test_neighbours_are_looked_up_together(dtype: DType, batch: Expr) -> None:
     graph = _tables([5, 9, 120, 3], [1, 2, 3, 4], dtype=dtype, batch=batch)
     assert _looked_up(graph, dtype) == 1
+
+
+@pytest.mark.parametrize(("column", "index", "rows"), [(1, 5, 5), (2, 9, 9), (2, -10, 9)])
+def test_an_index_is_checked_against_its_own_table(column: int, index: int, rows: int) -> None:
+    after = dce(merge_embedding_lookups(_tables([5, 9], [1, 2]), ON_CPU), ON_CPU)
+    i = np.zeros((3, 7), np.int64)
+    i[2, column] = index
+    with pytest.raises(ExecutionError, match=f"index {index} is outside a dimension of {rows}"):
+        run_graph(after, {"i": i, "x": np.ones((3, 1, 4), np.float32)})
 
 
 def test_parts_of_several_columns() -> None:

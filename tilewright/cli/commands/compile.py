@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tilewright.cli.options import (
+    checks_option,
     dims_option,
     disable_pass_option,
     form_option,
@@ -55,6 +56,7 @@ BINARY = {"tw": "{}.tw", "library": "lib{}.so"}
 @target_option
 @precision_option
 @disable_pass_option
+@checks_option
 @dims_option
 @overrides_option
 @tuned_option
@@ -70,6 +72,7 @@ def compile_command(
     target: str,
     precision: str,
     disable_passes: Sequence[str],
+    checks: str,
     dims: Mapping[str, int],
     overrides: Path | None,
     tuned: Path | None,
@@ -91,6 +94,7 @@ def compile_command(
             precision,
             dims,
             disable_passes=disable_passes,
+            checks=checks,
             cache=not (no_cache or time_passes),
             overrides=overrides,
             tuned=tuned,

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from tilewright.cli.options import (
+    checks_option,
     dims_option,
     disable_pass_option,
     inputs_option,
@@ -40,6 +41,7 @@ from tilewright.cli.output import print_json, print_table
 @click.option("--profile", is_flag=True, help="Also time each kernel.")
 @precision_option
 @disable_pass_option
+@checks_option
 @tuned_option
 @nearest_workload_option
 @no_cache_option
@@ -55,6 +57,7 @@ def run_command(
     profile: bool,
     precision: str,
     disable_passes: Sequence[str],
+    checks: str,
     tuned: Path | None,
     nearest_workload: bool,
     no_cache: bool,
@@ -69,6 +72,7 @@ def run_command(
     options = make_options(
         precision=precision,
         disable_passes=disable_passes,
+        checks=checks,
         dims=dims,
         threads=threads,
         cache=not no_cache,

@@ -15,6 +15,7 @@ from tilewright.codegen.gpu.launches import Launch, TensorMap
 from tilewright.codegen.host.plan import (
     Action,
     BufferRef,
+    CheckIndex,
     CheckSizes,
     Conditional,
     CountedLoop,
@@ -66,6 +67,7 @@ def device_program(
         "kernels": {kernel.name: _kernel(kernel, target, few) for kernel in kernels},
         "actions": _actions(code.actions, count()),
         "output_shapes": [[size_expr(d) for d in shape] for shape in code.output_shapes],
+        **({"status_bytes": code.status_bytes} if code.status_bytes else {}),
         "arena": code.arena_size if code.placement is None else _placement(code.placement),
     }
 
@@ -156,6 +158,8 @@ def _actions(actions: Sequence[Action], steps: Iterator[int]) -> list[Data]:
     """
     found: list[Data] = []
     for a in actions:
+        if isinstance(a, CheckIndex):
+            continue  # nobody waits for a kernel to read its words
         found += (_action(x, steps) for x in (a.calls if isinstance(a, ParallelCalls) else (a,)))
     return found
 

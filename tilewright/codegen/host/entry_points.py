@@ -7,7 +7,8 @@
 
 `dims` holds the value of every symbolic size, in the order of `ExecutionPlan.symbols`, and then the
 data-dependent sizes, which `tw_main` writes: only then is `tw_output_shapes` right about outputs of
-such sizes; `ns` may be null. A status other than 0 is the number of the check that failed.
+such sizes; `ns` may be null. A status other than 0 is the number of the check that failed. The
+arena ends with the words of index checks, which kernels write and `tw_main` reads.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tilewright.codegen.host.parallel_calls import emit_region
 from tilewright.codegen.host.plan import (
     Action,
     BufferRef,
+    CheckIndex,
     CheckSizes,
     Conditional,
     CountedLoop,
@@ -89,16 +91,15 @@ def _emit_main(module: ModuleBuilder, code: ExecutionPlan) -> None:
     module.include("tw_main", _UNPROFILED)
     module.include("tw_note", NOTE_IR)
     em = _start(module, "tw_main_profiled", [*MAIN_PARAMS, ("%ns", "ptr")], code.symbols)
-    if code.placement is not None:
-        _place(em, code.placement)
-    _Main(em, code).emit(code.actions)
+    size = str(code.arena_size) if code.placement is None else _place(em, code.placement)
+    _Main(em, code, size).emit(code.actions)
     em.fn.finish("nounwind", "i32 0")
 
 
 class _Main:
     """Emits actions in order; kernel calls are numbered throughout, those of branches included."""
 
-    def __init__(self, em: ExprEmitter, code: ExecutionPlan) -> None:
+    def __init__(self, em: ExprEmitter, code: ExecutionPlan, arena_size: str) -> None:
         self.em = em
         self.fn = em.fn
         self.size_slots = {
@@ -107,6 +108,7 @@ class _Main:
         self.clock = self.fn.entry_alloca("i64, align 8", "clock")
         self.number = 0
         self.carried: dict[int, str] = {}
+        self.index_status = _index_status(self.fn, code, arena_size)
         self._note(-1)
 
     def emit(self, actions: Sequence[Action]) -> None:
@@ -118,6 +120,8 @@ class _Main:
                 self._parallel(action)
             elif isinstance(action, CheckSizes):
                 self._check(self.em.value(action.condition), action.status)
+            elif isinstance(action, CheckIndex):
+                self._check_index(action)
             elif isinstance(action, ReadSize):
                 self._read_size(action)
             elif isinstance(action, CountedLoop):
@@ -152,6 +156,11 @@ class _Main:
         self.fn.start(failed)
         self.fn.emit(f"ret i32 {status}")
         self.fn.start(fine)
+
+    def _check_index(self, action: CheckIndex) -> None:
+        place = self._address(BufferRef("index_status", const(action.offset)))
+        index = self.fn.let(f"load i64, ptr {place}, align 8")
+        self._check(self.fn.let(f"icmp eq i64 {index}, 0"), action.status)
 
     def _read_size(self, action: ReadSize) -> None:
         size = self.fn.let(f"load i64, ptr {self._address(action.place)}, align 8", "late")
@@ -209,6 +218,8 @@ class _Main:
         em = self.em
         if place.space in ("arena", "weights"):
             return _advanced(em, f"%{place.space}", place.offset + place.start)
+        if place.space == "index_status":
+            return _advanced(em, self.index_status, place.offset)
         number = em.value(place.offset)
         if place.space == "carried":
             first = self.carried[int(number)]
@@ -227,6 +238,22 @@ class _Main:
         self.em.values[name] = value
         slot = f"getelementptr inbounds i64, ptr %dims, i64 {self.size_slots[name]}"
         self.fn.emit(f"store i64 {value}, ptr {self.fn.let(slot)}, align 8")
+
+
+def _index_status(fn: FunctionBuilder, code: ExecutionPlan, arena_size: str) -> str:
+    """The register with the address of the words of index checks, which become zero."""
+    if not code.status_bytes:
+        return ""
+    words = fn.let(f"getelementptr inbounds i8, ptr %arena, i64 {_in_words(fn, arena_size)}", "p")
+    fn.module.declare("llvm.memset.p0.i64", "void (ptr, i8, i64, i1)")
+    zeros = f"ptr align 8 {words}, i8 0, i64 {code.status_bytes}, i1 false"
+    fn.emit(f"call void @llvm.memset.p0.i64({zeros})")
+    return words
+
+
+def _in_words(fn: FunctionBuilder, size: str) -> str:
+    """A number of bytes, rounded up to words."""
+    return fn.let(f"and i64 {fn.let(f'add i64 {size}, 7')}, -8")
 
 
 def _place(em: ExprEmitter, placement: RuntimePlacement) -> str:
@@ -254,6 +281,8 @@ def _advanced(em: ExprEmitter, pointer: str, by: Expr) -> str:
 def _emit_arena_size(module: ModuleBuilder, code: ExecutionPlan) -> None:
     em = _start(module, "tw_arena_size", [("%dims", "ptr")], code.symbols)
     size = str(code.arena_size) if code.placement is None else _place(em, code.placement)
+    if code.status_bytes:
+        size = em.fn.let(f"add i64 {_in_words(em.fn, size)}, {code.status_bytes}")
     em.fn.finish("nounwind", f"i64 {size}")
 
 

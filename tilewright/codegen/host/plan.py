@@ -16,10 +16,11 @@ from tilewright.passes.memory.plan_memory import RuntimePlacement
 
 @node
 class BufferRef:
-    """The address of a buffer: `space` is input, output, arena, weights or carried.
+    """The address of a buffer: `space` is input, output, arena, weights, carried or index_status.
 
     `offset` is the index of the input, output or carried buffer (see `LoopCarried`), or the byte
-    offset into the arena or weights. A view into another value begins `start` bytes behind that.
+    offset into the arena, the weights or the words of index checks. A view into another value
+    begins `start` bytes behind that.
     """
 
     space: str
@@ -48,6 +49,18 @@ class CheckSizes:
     """The run ends with `status` unless the condition holds."""
 
     condition: Expr
+    status: int
+
+
+@node
+class CheckIndex:
+    """A kernel before has checked indices: the run ends with `status` if one lay outside.
+
+    Its words are at `offset` among those of all checks: the index, 0 if all was well, and the size
+    of the dimension.
+    """
+
+    offset: int
     status: int
 
 
@@ -109,7 +122,7 @@ class CountedLoop:
     trip_count: str = ""
 
 
-Action = KernelCall | ParallelCalls | CheckSizes | Conditional | ReadSize | CountedLoop
+Action = KernelCall | ParallelCalls | CheckSizes | CheckIndex | Conditional | ReadSize | CountedLoop
 
 
 @node
@@ -119,7 +132,7 @@ class ExecutionPlan:
     Where sizes are symbolic, `placement` lays out the arena at the start of every run, and the
     calls mention its offsets; otherwise the arena has `arena_size` bytes. `data_dependent_sizes`
     are those that only a run gives; `host_inputs` names the inputs, by their indices, whose values
-    conditions depend on.
+    conditions depend on. Index checks have `status_bytes` of words, zero when a run begins.
     """
 
     symbols: tuple[str, ...]
@@ -129,6 +142,7 @@ class ExecutionPlan:
     placement: RuntimePlacement | None = None
     data_dependent_sizes: tuple[str, ...] = ()
     host_inputs: tuple[tuple[str, int], ...] = ()
+    status_bytes: int = 0
 
     @property
     def calls(self) -> tuple[KernelCall, ...]:

@@ -102,6 +102,7 @@ _BY_CODE: dict[str, type[Exception]] = {
     "onnx.external-data": InvalidArgument,
     "onnx.external-path": InvalidArgument,
     "onnx.external-range": InvalidArgument,
+    "run.index": InvalidArgument,
 }
 _BY_CLASS: tuple[tuple[type[Error], type[Exception]], ...] = (
     (UnsupportedError, NotImplemented),

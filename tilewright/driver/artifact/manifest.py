@@ -41,6 +41,7 @@ def make_manifest(build: ModelBuild) -> dict[str, Any]:
         "threads": 0,
         **_late(build),
         **frame_data(build),
+        **_index_checks(build),
         "errors": {str(status): message for status, message in build.host.errors.items()},
     }
 
@@ -53,6 +54,14 @@ def _late(build: ModelBuild) -> dict[str, Any]:
     shapes = [build.graph.tensor_type(o).shape for o in build.graph.outputs]
     limits = [[_dimension(limit(d, build.program.limits)) for d in shape] for shape in shapes]
     return {"data_dependent_sizes": list(late), "output_limits": limits}
+
+
+def _index_checks(build: ModelBuild) -> dict[str, Any]:
+    """How many bytes the words of index checks have, and where those of each status are."""
+    if not build.host.index_checks:
+        return {}
+    places = {str(status): list(place) for status, place in build.host.index_checks.items()}
+    return {"index_checks": {"bytes": build.code.status_bytes, "places": places}}
 
 
 def graph_ports(graph: Graph) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tilewright.arith.expr import Expr, Var, const
+from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, substitute
+from tilewright.finalize.report_indices import STATUS
 from tilewright.ir.loop.nodes import Buffer, Func, Layout
 from tilewright.ir.loop.walk import expressions, loops
 from tilewright.ir.types import Shape
@@ -54,7 +55,17 @@ class Kernel:
     def workspaces(self) -> tuple[Buffer, ...]:
         """Buffers that the caller provides besides inputs and outputs."""
         extra = self.finalized.params[len(self.lowered.func.params) :]
-        return tuple(replace(w, shape=tuple(map(self._in_model, w.shape))) for w in extra)
+        return tuple(
+            replace(w, shape=tuple(map(self._in_model, w.shape))) for w in extra if w.name != STATUS
+        )
+
+    @property
+    def status_bytes(self) -> int:
+        """The bytes of the words that its index checks write, the last of its parameters."""
+        last = self.finalized.params[-1] if self.finalized.params else None
+        if last is None or last.name != STATUS:
+            return 0
+        return last.dtype.bytes * (as_int(last.shape[0]) or 0)
 
     @cached_property
     def layouts(self) -> dict[int, Layout]:

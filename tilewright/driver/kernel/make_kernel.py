@@ -17,6 +17,7 @@ from tilewright.driver.program.steps import KernelStep
 from tilewright.driver.tuning.apply_records import RecordedSchedules
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import Shape
+from tilewright.lower.index_checks import without_checks
 from tilewright.lower.lower_kernel import lower_kernel
 
 _LOG = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ def make_kernel(step: KernelStep, options: CompileOptions, cache: KernelCache) -
     with _located(step.node.loc):
         with measure("lower"):
             lowered = lower_kernel(step.node, step.types, step.strided, annotations)
+            if not options.checks:
+                lowered = replace(lowered, func=without_checks(lowered.func))
             kernel = cache.of_loops(step, lowered)
         if kernel is None:
             func = replace(lowered.func, name=cache.new_name(lowered.func.name))

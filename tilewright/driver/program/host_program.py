@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.arith.expr import Expr
+from tilewright.arith.expr import Expr, const
 from tilewright.arith.simplify import simplify
 from tilewright.codegen.host.plan import (
     Action,
+    BufferRef,
+    CheckIndex,
     CheckSizes,
     Conditional,
     CountedLoop,
@@ -31,14 +33,22 @@ from tilewright.driver.program.steps import (
     WhileStep,
 )
 from tilewright.ir.graph.nodes import Check, Graph
+from tilewright.lower.index_checks import checked_nodes
+
+# The bytes of an index check: the index and the size.
+WORDS = 16
 
 
 @dataclass(frozen=True)
 class HostProgram:
-    """The code around the kernels, and the messages of runs that end with a status other than 0."""
+    """The code around the kernels, and the messages of runs that end with a status other than 0.
+
+    `index_checks` has those that are about an index: where its words are, and the node's name.
+    """
 
     code: ExecutionPlan
     errors: dict[int, str]
+    index_checks: dict[int, tuple[int, str]]
 
 
 def host_program(
@@ -55,8 +65,9 @@ def host_program(
         memory.plan.placement,
         tuple(program.dynamic_dims),
         tuple((name, n) for n, name in enumerate(names) if name in program.host_scalars),
+        builder.status_bytes,
     )
-    return HostProgram(code, builder.errors)
+    return HostProgram(code, builder.errors, builder.index_checks)
 
 
 @dataclass
@@ -67,20 +78,37 @@ class _Builder:
     kernels: Sequence[Kernel]
     memory: BufferAssignment
     errors: dict[int, str] = field(default_factory=dict)
+    index_checks: dict[int, tuple[int, str]] = field(default_factory=dict)
+    status_bytes: int = 0
     # The number of the next kernel step.
     step: int = 0
 
     def actions(self, items: Sequence[Item]) -> tuple[Action, ...]:
         """The action of each item; kernel steps of one group are one action."""
         found: list[Action] = []
+        checks: list[CheckIndex] = []  # of the last call, or group of calls
         for item in items:
+            start = self.status_bytes
             action = self._action(item)
             if isinstance(action, KernelCall) and self.memory.groups[self.step - 1] < self.step - 1:
                 before = found.pop()
                 calls = before.calls if isinstance(before, ParallelCalls) else (before,)
                 action = ParallelCalls((*calls, action))
+            else:
+                found += checks
+                checks = []
             found.append(action)
-        return tuple(found)
+            if isinstance(item, KernelStep):
+                checks += self._checks(item, start)
+        return (*found, *checks)
+
+    def _checks(self, step: KernelStep, start: int) -> Iterator[CheckIndex]:
+        """The checks of a kernel, whose words begin at `start`."""
+        nodes = checked_nodes(step.node, step.types)
+        for offset, node in zip(range(start, self.status_bytes, WORDS), nodes, strict=False):
+            status = self._status("an index lies outside its dimension", node.loc)
+            self.index_checks[status] = (offset, node.loc.node)
+            yield CheckIndex(offset, status)
 
     def _action(self, item: Item) -> Action:
         if isinstance(item, KernelStep):
@@ -106,6 +134,9 @@ class _Builder:
         places += [place(v) for v in node.outputs]
         workspaces = range(len(kernel.workspaces))
         places += [self.memory.workspace(self.step, i) for i in workspaces]
+        if kernel.status_bytes:
+            places.append(BufferRef("index_status", const(self.status_bytes)))
+            self.status_bytes += kernel.status_bytes
         self.step += 1
         return KernelCall(kernel.name, tuple(places), kernel.dim_args)
 

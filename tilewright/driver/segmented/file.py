@@ -4,7 +4,7 @@ The file is a container (see `runtime.container`). Its objects are the ONNX mode
 weights and the code of each compiled segment; its weights are those of the model, then those of
 each segment. The manifest's entry `segmented` says which is which:
 
-    file, dims, break_reason, target, precision, disable_passes
+    file, dims, break_reason, target, precision, disable_passes, checks
              how the model was compiled, and why in segments
     raw      [[initializer, offset, bytes]], the model's weights
     parts    [{"key", "manifest", "objects", "weights": [offset, bytes]}], the compiled segments
@@ -78,9 +78,14 @@ def segmented_file(
                 "weights": weights.add(container.weights),
             }
         )
-    segmented = {"file": source.file, "dims": dict(source.dims), "raw": places, "parts": parts}
+    segmented: dict[str, Any] = {
+        "file": source.file,
+        "dims": dict(source.dims),
+        "raw": places,
+        "parts": parts,
+    }
     segmented |= {"target": options.target_name, "precision": options.precision}
-    segmented |= {"disable_passes": options.disable_passes}
+    segmented |= {"disable_passes": options.disable_passes, "checks": options.checks}
     manifest = {**about, "segmented": {**segmented, **about["segmented"]}}
     return SegmentedFile(manifest, objects, weights)
 

@@ -66,9 +66,12 @@ class SegmentedModel:
     ) -> SegmentedModel:
         """A saved model; what is not in it is compiled as what is in it was."""
         about = container.manifest["segmented"]
-        disabled = about["disable_passes"]
         options = make_options(
-            about["target"], about["precision"], disable_passes=disabled, threads=threads
+            about["target"],
+            about["precision"],
+            disable_passes=about["disable_passes"],
+            checks="on" if about["checks"] else "off",
+            threads=threads,
         )
         cache = SegmentCache(options, compile_container, saved_segments(container))
         return cls(saved_model(container), cache, BreakReason(*about["break_reason"]))

@@ -46,8 +46,8 @@ class SegmentCache:
     def key(self, graph: Graph) -> str:
         """What tells a compiled segment from others."""
         options = self.options
-        how = repr(options.target), options.precision, repr(options.disable_passes)
-        return fingerprint(print_graph(graph), *how, compiler_fingerprint())
+        how = repr((options.target, options.precision, options.disable_passes, options.checks))
+        return fingerprint(print_graph(graph), how, compiler_fingerprint())
 
     def key_of(self, made: CompiledModel) -> str:
         """The key of a segment that was made here."""

@@ -15,6 +15,7 @@ from tilewright.finalize.expand_tiles import expand_tiles
 from tilewright.finalize.flatten import flatten
 from tilewright.finalize.lower_blocks import lower_blocks
 from tilewright.finalize.math.expand import expand_math
+from tilewright.finalize.report_indices import report_indices
 from tilewright.finalize.unroll import unroll
 from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.nodes import Func
@@ -37,9 +38,10 @@ STEPS: tuple[Step, ...] = (
 
 
 def steps(target: CpuTarget) -> tuple[Step, ...]:
-    """All steps by name; the first and the last know the machine."""
+    """All steps by name; some know the machine."""
     first = ("expand-tiles", partial(expand_tiles, target=target))
-    return (first, *STEPS, ("combine-loads", partial(combine_loads, target=target)))
+    combine = ("combine-loads", partial(combine_loads, target=target))
+    return (first, *STEPS, combine, ("report-indices", report_indices))
 
 
 def finalize(func: Func, target: CpuTarget) -> Func:

@@ -21,6 +21,7 @@ from tilewright.finalize.gpu.swizzle import swizzle
 from tilewright.finalize.gpu.warp_specialize import multi_buffer
 from tilewright.finalize.lower_blocks import lower_blocks
 from tilewright.finalize.math.gpu import expand_on_gpu
+from tilewright.finalize.report_indices import report_indices
 from tilewright.finalize.unroll import unroll
 from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.nodes import Func
@@ -47,6 +48,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("place-barriers", place_barriers),
         ("software-pipeline", software_pipeline),
         ("multi-buffer", multi_buffer),
+        ("report-indices", report_indices),
     )
 
 

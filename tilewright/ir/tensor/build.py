@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.expr import Expr, Reduce, Var, as_expr
 from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import DType
@@ -31,6 +32,7 @@ class Builder:
         self.inputs: list[Tensor] = []
         self.stages: list[Stage] = []
         self.scope = ""
+        self.sites = 0
         self._taken: set[str] = set()
         self._sizes: set[str] = set()
 
@@ -62,6 +64,11 @@ class Builder:
     def sum(self, extents: Sequence[Expr | int], body: Body) -> Expr:
         """`reduce("sum", ...)`, the common case."""
         return self.reduce("sum", extents, body)
+
+    def check(self, index: Expr, size: Expr) -> Expr:
+        """An index that is reported where a dimension of `size` has no such element."""
+        self.sites += 1
+        return CheckedIndex(index, size, self.sites - 1)
 
     def program(self, *outputs: Tensor) -> Program:
         """Everything defined so far, as a program with these outputs."""

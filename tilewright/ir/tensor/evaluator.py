@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.expr import (
     Binary,
     Bitcast,
@@ -25,7 +26,7 @@ from tilewright.arith.expr import (
 )
 from tilewright.arith.walk import loads
 from tilewright.core.dtypes import literal_value
-from tilewright.core.errors import ExecutionError
+from tilewright.core.errors import ExecutionError, index_outside
 from tilewright.ir.scalar_semantics import (
     BINARY_OPS,
     UNARY_OPS,
@@ -106,6 +107,17 @@ def _out_of_bounds(e: Load, array: Array) -> ExecutionError:
     )
 
 
+def _checked_index(v: Evaluator, e: CheckedIndex) -> Array:
+    index, size = v.value(e.index), v.value(e.size)
+    outside = (index < 0) | (index >= size)
+    for mask in (v.guard, *(v.value(x.mask) for x in loads(e.index) if x.mask is not None)):
+        outside = outside if mask is None else outside & mask
+    if outside.any():
+        wrong, sizes = np.broadcast_arrays(index, size, outside)[:2]
+        raise index_outside(wrong[outside][0], sizes[outside][0])
+    return index
+
+
 def _constant(v: Evaluator, e: Const) -> Any:
     if e.dtype.is_float:
         return np.asarray(literal_value(e.value, e.dtype))
@@ -121,5 +133,6 @@ _VALUE: dict[type, Callable[[Evaluator, Any], Any]] = {
     Call: lambda v, e: call_value(e.fn, e.dtype, *map(v.value, e.args)),
     Cast: lambda v, e: cast_value(v.value(e.a), e.dtype),
     Bitcast: lambda v, e: bitcast_value(v.value(e.a), e.dtype),
+    CheckedIndex: _checked_index,
     Select: lambda v, e: np.where(v.value(e.cond), v.value(e.a), v.value(e.b)),
 }

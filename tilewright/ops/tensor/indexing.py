@@ -1,16 +1,17 @@
 """Operators whose operands say which elements to take: gather and its variants, one_hot, ...
 
-Indices count from the end where they are negative. What lies outside is clamped to the nearest
-element, so that no kernel ever reads beyond a buffer.
+Indices count from the end where they are negative; `positions.py` says what becomes of those
+outside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from tilewright.arith.expr import Expr, as_int, cast, maximum, minimum, select
+from tilewright.arith.expr import Expr, as_int, cast, const, minimum, select
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, I64
 from tilewright.core.node import node
@@ -19,22 +20,34 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.op import Op, fail, normalize_axis
-from tilewright.ops.shape.assumptions import assume, has_elements, same_shape
+from tilewright.ops.shape.assumptions import assume, same_shape
 from tilewright.ops.tensor.manipulation import static_sizes
+from tilewright.ops.tensor.positions import check_indices, place_of
+
+ONE = const(1)
 
 
 @node
 class GatherAttrs(Attrs):
-    """The axis that the indices count along."""
+    """The axis that the indices count along, and what becomes of those outside."""
 
     axis: int = 0
+    mode: str = "raise"
 
 
 @node
 class GatherNdAttrs(Attrs):
-    """How many leading dimensions indices and data have in common."""
+    """How many leading dimensions indices and data share, and what becomes of those outside."""
 
     batch_dims: int = 0
+    mode: str = "raise"
+
+
+@node
+class IndexPositionsAttrs(Attrs):
+    """What becomes of indices outside."""
+
+    mode: str = "raise"
 
 
 @node
@@ -53,26 +66,10 @@ class ReverseSequenceAttrs(Attrs):
     batch_axis: int = 1
 
 
-def wrapped(index: Expr, size: Expr) -> Expr:
-    """`index` as a position in a dimension of `size`: counted from the front, in bounds."""
-    i = cast(I64, index)
-    if index.dtype.kind == "int":
-        i = maximum(select(i < 0, i + size, i), 0)
-    return minimum(i, simplify(size - 1))
-
-
-def check_indices(op: str, data: TensorType, indices: TensorType, axes: Sequence[int]) -> None:
-    """Raise TypeCheckError unless `indices` can select along `axes` of `data`."""
-    if not indices.dtype.is_integer:
-        raise fail(op, f"the indices are {indices}", "cast them to i32 or i64")
-    if not all(has_elements(op, data.shape[a], indices.shape) for a in axes):
-        raise fail(op, f"{data} has no elements to select along its axis")
-
-
 def _gather_type(attrs: GatherAttrs, ins: Sequence[TensorType]) -> TensorType:
     data, indices = ins
     axis = _axis("gather", attrs.axis, data)
-    check_indices("gather", data, indices, (axis,))
+    check_indices("gather", attrs.mode, data, indices, (axis,))
     return TensorType(data.dtype, (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))
 
 
@@ -88,10 +85,11 @@ def _gather(
     data, indices = ins
     axis = _axis("gather", attrs.axis, data)
     behind = axis + len(indices.shape)
+    check = b.check if attrs.mode == "raise" else None
 
     def element(*i: Expr) -> Expr:
-        place = wrapped(indices.at(*i[axis:behind]), data.shape[axis])
-        return data.at(*i[:axis], place, *i[behind:])
+        (place,), when = place_of((indices.at(*i[axis:behind]),), (data.shape[axis],), check)
+        return data.at(*i[:axis], place, *i[behind:], when=when)
 
     return b.compute("y", outs[0].shape, element)
 
@@ -110,7 +108,7 @@ def _gather_value(attrs: GatherAttrs, known: Sequence[np.ndarray]) -> np.ndarray
 def _gather_elements_type(attrs: GatherAttrs, ins: Sequence[TensorType]) -> TensorType:
     data, indices = ins
     axis = _axis("gather_elements", attrs.axis, data)
-    check_indices("gather_elements", data, indices, (axis,))
+    check_indices("gather_elements", attrs.mode, data, indices, (axis,))
     check_fits("gather_elements", data, indices, axis)
     return TensorType(data.dtype, indices.shape)
 
@@ -130,10 +128,11 @@ def _gather_elements(
 ) -> Tensor:
     data, indices = ins
     axis = _axis("gather_elements", attrs.axis, data)
+    check = b.check if attrs.mode == "raise" else None
 
     def element(*i: Expr) -> Expr:
-        place = wrapped(indices.at(*i), data.shape[axis])
-        return data.at(*i[:axis], place, *i[axis + 1 :])
+        (place,), when = place_of((indices.at(*i),), (data.shape[axis],), check)
+        return data.at(*i[:axis], place, *i[axis + 1 :], when=when)
 
     return b.compute("y", outs[0].shape, element)
 
@@ -157,7 +156,7 @@ def _gather_nd_type(attrs: GatherNdAttrs, ins: Sequence[TensorType]) -> TensorTy
     data, indices = ins
     batch = attrs.batch_dims
     length = tuple_length("gather_nd", data, indices, batch)
-    check_indices("gather_nd", data, indices, range(batch, batch + length))
+    check_indices("gather_nd", attrs.mode, data, indices, range(batch, batch + length))
     if not same_shape("gather_nd", data.shape[:batch], indices.shape[:batch]):
         raise fail("gather_nd", f"{data} and {indices} differ in their first {batch} dimensions")
     return TensorType(data.dtype, (*indices.shape[:-1], *data.shape[batch + length :]))
@@ -169,10 +168,37 @@ def _gather_nd(
     data, indices = ins
     batch, outer = attrs.batch_dims, len(indices.shape) - 1
     length = tuple_length("gather_nd", data, indices, batch)
+    check = b.check if attrs.mode == "raise" else None
 
     def element(*i: Expr) -> Expr:
-        places = [wrapped(indices.at(*i[:outer], k), data.shape[batch + k]) for k in range(length)]
-        return data.at(*i[:batch], *places, *i[outer:])
+        found = [indices.at(*i[:outer], k) for k in range(length)]
+        places, when = place_of(found, data.shape[batch : batch + length], check)
+        return data.at(*i[:batch], *places, *i[outer:], when=when)
+
+    return b.compute("y", outs[0].shape, element)
+
+
+def _index_positions_type(attrs: IndexPositionsAttrs, ins: Sequence[TensorType]) -> TensorType:
+    indices, sizes = ins
+    check_indices("index_positions", attrs.mode, indices, indices, ())
+    fits = sizes.rank == indices.rank and all(
+        n is ONE or n == m for n, m in zip(sizes.shape, indices.shape, strict=True)
+    )
+    if sizes.dtype != I64 or not fits:
+        raise fail("index_positions", f"sizes {sizes} do not fit indices {indices}")
+    return TensorType(I64, indices.shape)
+
+
+def _index_positions(
+    b: Builder, attrs: IndexPositionsAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    indices, sizes = ins
+    check = b.check if attrs.mode == "raise" else None
+
+    def element(*i: Expr) -> Expr:
+        size = sizes.at(*(const(0) if n is ONE else k for n, k in zip(sizes.shape, i, strict=True)))
+        (place,), _ = place_of((indices.at(*i),), (size,), check)
+        return place
 
     return b.compute("y", outs[0].shape, element)
 
@@ -237,6 +263,15 @@ def _reverse_sequence(
     return b.compute("y", x.shape, element)
 
 
+def checks_one(attrs: Any, ins: Sequence[TensorType]) -> int:
+    """One index of an element is checked, unless the mode is `clip`."""
+    return int(attrs.mode == "raise")
+
+
+def _checks_tuple(attrs: GatherNdAttrs, ins: Sequence[TensorType]) -> int:
+    return checks_one(attrs, ins) * tuple_length("gather_nd", ins[0], ins[1], attrs.batch_dims)
+
+
 OPS = (
     Op(
         "gather",
@@ -246,6 +281,7 @@ OPS = (
         te=_gather,
         propagate=_gather_value,
         flops=0,
+        checks=checks_one,
         doc="Whole slices along one axis, chosen by the indices.",
     ),
     Op(
@@ -255,6 +291,7 @@ OPS = (
         GatherAttrs,
         te=_gather_elements,
         flops=0,
+        checks=checks_one,
         doc="Single elements, each with its own index along one axis.",
     ),
     Op(
@@ -264,7 +301,18 @@ OPS = (
         GatherNdAttrs,
         te=_gather_nd,
         flops=0,
+        checks=_checks_tuple,
         doc="Slices addressed by tuples of indices.",
+    ),
+    Op(
+        "index_positions",
+        _index_positions_type,
+        "injective",
+        IndexPositionsAttrs,
+        te=_index_positions,
+        flops=3,
+        checks=checks_one,
+        doc="Indices counted from the front and clamped, each in a dimension of its own size.",
     ),
     Op(
         "one_hot",

@@ -16,7 +16,9 @@ from tilewright.ir.loop.nodes import For, Func, Seq, Stmt, Store
 from tilewright.ir.types import TensorType
 from tilewright.ops.loop_builder import nest, parameters, spatial_block
 from tilewright.ops.op import Op, fail, normalize_axis, same_dtype
-from tilewright.ops.tensor.indexing import check_fits, check_indices, tuple_length, wrapped
+from tilewright.ops.shape.assumptions import same_shape
+from tilewright.ops.tensor.indexing import check_fits, checks_one, tuple_length
+from tilewright.ops.tensor.positions import Check, IndexedPlace, Sites, check_indices, place_of
 
 # How an update joins what is there.
 REDUCTIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
@@ -27,20 +29,25 @@ REDUCTIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
 
 @node
 class ScatterElementsAttrs(Attrs):
-    """The axis that the indices count along, and how an update joins what is there."""
+    """The axis that the indices count along, and how an update joins what is there.
+
+    `mode` says what becomes of indices outside.
+    """
 
     axis: int = 0
     reduction: str = "none"
+    mode: str = "raise"
 
 
 @node
 class ScatterNdAttrs(Attrs):
-    """How an update joins what is there."""
+    """How an update joins what is there, and what becomes of indices outside."""
 
     reduction: str = "none"
+    mode: str = "raise"
 
 
-def _check(op: str, reduction: str, ins: Sequence[TensorType]) -> None:
+def _check_updates(op: str, reduction: str, ins: Sequence[TensorType]) -> None:
     if reduction not in REDUCTIONS:
         raise fail(op, f"no reduction {reduction!r}", f"use one of {', '.join(REDUCTIONS)}")
     if reduction != "none" and ins[0].dtype.kind == "complex":
@@ -50,21 +57,21 @@ def _check(op: str, reduction: str, ins: Sequence[TensorType]) -> None:
 
 def _scatter_elements_type(attrs: ScatterElementsAttrs, ins: Sequence[TensorType]) -> TensorType:
     data, indices, updates = ins
-    _check("scatter_elements", attrs.reduction, ins)
+    _check_updates("scatter_elements", attrs.reduction, ins)
     axis = normalize_axis("scatter_elements", attrs.axis, data.rank)
     check_fits("scatter_elements", data, indices, axis)
-    check_indices("scatter_elements", data, indices, (axis,))
-    if indices.shape != updates.shape:
+    check_indices("scatter_elements", attrs.mode, data, indices, (axis,))
+    if not same_shape("scatter_elements", indices.shape, updates.shape):
         raise fail("scatter_elements", f"indices {indices} and updates {updates} differ in shape")
     return data
 
 
 def _scatter_nd_type(attrs: ScatterNdAttrs, ins: Sequence[TensorType]) -> TensorType:
     data, indices, updates = ins
-    _check("scatter_nd", attrs.reduction, ins)
+    _check_updates("scatter_nd", attrs.reduction, ins)
     length = tuple_length("scatter_nd", data, indices, 0)
-    check_indices("scatter_nd", data, indices, range(length))
-    if updates.shape != (*indices.shape[:-1], *data.shape[length:]):
+    check_indices("scatter_nd", attrs.mode, data, indices, range(length))
+    if not same_shape("scatter_nd", updates.shape, (*indices.shape[:-1], *data.shape[length:])):
         raise fail("scatter_nd", f"updates {updates} do not fit data {data}, indices {indices}")
     return data
 
@@ -81,8 +88,13 @@ def _scatter(
     return Func(name, tuple(buffers.values()), ("y0",), Seq((copied, updates)))
 
 
-def _update(reduction: str, data: TensorType, place: tuple[Expr, ...], new: Expr) -> Stmt:
-    return Store("y0", place, REDUCTIONS[reduction](Load("y0", place, data.dtype), new))
+def _check(mode: str) -> Check | None:
+    return Sites().check if mode == "raise" else None
+
+
+def _update(reduction: str, data: TensorType, place: IndexedPlace, new: Expr) -> Stmt:
+    old = Load("y0", place.positions, data.dtype)
+    return Store("y0", place.positions, REDUCTIONS[reduction](old, new), place.when)
 
 
 def _scatter_elements(
@@ -91,11 +103,13 @@ def _scatter_elements(
     data, indices, _ = ins
     axis = normalize_axis("scatter_elements", attrs.axis, data.rank)
     others = (*indices.shape[:axis], *indices.shape[axis + 1 :])
+    check = _check(attrs.mode)
 
     def body(*rest: Expr) -> Stmt:
         source = (*rest[:axis], Var("at.n"), *rest[axis:])
-        index = wrapped(Load("x1", source, indices.dtype), data.shape[axis])
-        place = (*rest[:axis], index, *rest[axis:])
+        index = Load("x1", source, indices.dtype)
+        (found,), when = place_of((index,), (data.shape[axis],), check)
+        place = IndexedPlace((*rest[:axis], found, *rest[axis:]), when)
         update = _update(attrs.reduction, data, place, Load("x2", source, data.dtype))
         return For("at.n", indices.shape[axis], "serial", update)
 
@@ -110,10 +124,12 @@ def _scatter_nd(
     length = tuple_length("scatter_nd", data, indices, 0)
     counters = [f"n{d}" for d in range(indices.rank - 1)]
     outer = tuple(Var(n) for n in counters)
+    check = _check(attrs.mode)
 
     def body(*inner: Expr) -> Stmt:
         found = [Load("x1", (*outer, Const(k)), indices.dtype) for k in range(length)]
-        place = (*map(wrapped, found, data.shape[:length]), *inner)
+        places, when = place_of(found, data.shape[:length], check)
+        place = IndexedPlace((*places, *inner), when)
         update = _update(attrs.reduction, data, place, Load("x2", (*outer, *inner), data.dtype))
         return nest(counters, indices.shape[:-1], update)
 
@@ -123,6 +139,10 @@ def _scatter_nd(
     )
 
 
+def _checks_tuple(attrs: ScatterNdAttrs, ins: Sequence[TensorType]) -> int:
+    return checks_one(attrs, ins) * tuple_length("scatter_nd", ins[0], ins[1], 0)
+
+
 OPS = (
     Op(
         "scatter_elements",
@@ -130,6 +150,7 @@ OPS = (
         "opaque",
         ScatterElementsAttrs,
         loops=_scatter_elements,
+        checks=checks_one,
         doc="Single elements written to places given by their indices along one axis.",
     ),
     Op(
@@ -138,6 +159,7 @@ OPS = (
         "opaque",
         ScatterNdAttrs,
         loops=_scatter_nd,
+        checks=_checks_tuple,
         doc="Slices written to places given by tuples of indices.",
     ),
 )

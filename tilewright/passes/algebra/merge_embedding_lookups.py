@@ -1,11 +1,11 @@
 """Merge embedding lookups: gathers from several tables that are concatenated become one gather.
 
-    %1 = gather(%t1, %i[:, 0:1])                    %j = %i within [m, n] + [0, m]
+    %1 = gather(%t1, %i[:, 0:1])                    %j = index_positions(%i, [m, n]) + [0, m]
     %2 = gather(%t2, %i[:, 1:2])             →      %y = gather([%t1; %t2], %j)
     %y = concat(%1, %2) {axis=1}                    m rows of %t1, n of %t2
 
 Recommendation models have dozens of tables, each with a launch or a parallel loop of its own.
-Negative indices count from the end of their own table, and are clamped to it, as in `gather`.
+An index counts from the end of its own table where it is negative, and is checked against it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewright.arith.expr import Expr, as_int
-from tilewright.core.dtypes import I64
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ops.elementwise.arithmetic import CastAttrs
-from tilewright.ops.tensor.indexing import GatherAttrs
+from tilewright.ops.tensor.indexing import GatherAttrs, IndexPositionsAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
@@ -38,6 +36,7 @@ class _LookUp:
     indices: str
     part: SliceAttrs
     width: int
+    node: str
 
 
 def _joined(g: Rewriter, n: Node) -> str | None:
@@ -71,7 +70,7 @@ def _look_up(g: Rewriter, value: str, axis: int) -> _LookUp | None:
     width = as_int(part.type.shape[axis])
     if set(part.attrs.steps) != {1} or width is None:
         return None
-    return _LookUp(table, part.inputs[0], part.attrs, width)
+    return _LookUp(table, part.inputs[0], part.attrs, width, n.loc.node)
 
 
 def _goes_on(one: _LookUp | None, other: _LookUp | None, axis: int) -> bool:
@@ -92,17 +91,15 @@ def _together(g: Rewriter, run: Sequence[_LookUp], axis: int) -> str:
     first, last = run[0], run[-1]
     attrs = replace(first.part, stops=_with(first.part.stops, axis, last.part.stops[axis]))
     indices = g.add("slice", first.indices, attrs=attrs)
-    if g.type(indices).dtype != I64:
-        indices = g.add("cast", indices, attrs=CastAttrs(I64))
     widths, rows = [x.width for x in run], [len(x.table) for x in run]
     shape = [-1 if d == axis else 1 for d in range(g.type(indices).rank)]
 
     def for_each(numbers: Sequence[int]) -> str:
         return g.constant(np.repeat(numbers, widths).astype(np.int64).reshape(shape))
 
-    zero, counts = g.constant(np.array(0)), for_each(rows)
-    counted = g.add("where", g.add("less", indices, zero), g.add("add", indices, counts), indices)
-    inside = g.add("min", g.add("max", counted, zero), for_each([n - 1 for n in rows]))
+    # An index outside is reported with the size of its table, and all nodes that it may be of.
+    loc = replace(g.loc, node=f"{first.node} to {last.node}")
+    inside = g.add("index_positions", indices, for_each(rows), attrs=IndexPositionsAttrs(), loc=loc)
     offsets = for_each([0, *np.cumsum(rows)[:-1].tolist()])
     table = g.constant(np.concatenate([x.table for x in run]))
-    return g.add("gather", table, g.add("add", inside, offsets), attrs=GatherAttrs(0))
+    return g.add("gather", table, g.add("add", inside, offsets), attrs=GatherAttrs(0, "clip"))

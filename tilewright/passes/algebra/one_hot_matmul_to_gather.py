@@ -42,7 +42,7 @@ def _rule(g: Rewriter, n: Node) -> str | None:
     picked = g.add("where", inside, places, count)
     # Zero is added so that -0 becomes what it is as a sum.
     table = np.concatenate([rows + 0, np.zeros((1, rows.shape[1]), rows.dtype)])
-    return g.add("gather", g.constant(table), picked, attrs=GatherAttrs(0))
+    return g.add("gather", g.constant(table), picked, attrs=GatherAttrs(0, "clip"))
 
 
 def _indices(g: Rewriter, value: str, count: int) -> str | None:

@@ -43,7 +43,7 @@ def _rule(g: Rewriter, n: Node) -> tuple[str, str] | None:
     if not _is_sorting_cheaper(simplify(attrs.k), g.type(x).shape[axis]):
         return None
     indices = _first(g, _order(g, x, axis, attrs.largest), axis, attrs.k)
-    return g.add("gather_elements", x, indices, attrs=GatherAttrs(axis)), indices
+    return g.add("gather_elements", x, indices, attrs=GatherAttrs(axis, "clip")), indices
 
 
 def _is_sorting_cheaper(k: Expr, size: Expr) -> bool:

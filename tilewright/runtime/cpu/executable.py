@@ -51,6 +51,7 @@ class Executable(CompiledModel):
         self._closed = False
         self._native = NativeModule(container.objects)
         self._functions = self._native.functions
+        self._status_bytes = manifest.get("index_checks", {}).get("bytes", 0)
         self._data_dependent = len(manifest.get("data_dependent_sizes", ()))
         limits = manifest.get("output_limits", ())
         self._planner = ShapePlanner(
@@ -153,7 +154,7 @@ class Executable(CompiledModel):
         try:
             status, outputs = context.run(args, into, times)
             if status != 0:
-                raise self._failure(status, context.sizes)
+                raise self._failure(status, context.sizes, context.status_words(self._status_bytes))
         finally:
             self._free.append(context)
             if self._waiting:

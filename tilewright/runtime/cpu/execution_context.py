@@ -79,6 +79,12 @@ class ExecutionContext:
         """The symbolic sizes of the last call."""
         return tuple(self._dims)
 
+    def status_words(self, size: int) -> Sequence[int]:
+        """The last `size` bytes of the arena: what index checks of the last call have reported."""
+        assert self._plan is not None
+        end = self._block[_ARENA] + self._plan.arena_size
+        return (ctypes.c_int64 * (size // 8)).from_address(end - size)[:]
+
     def _run_measured(self, times: np.ndarray) -> int:
         self._block[_NS] = address(times)
         try:

@@ -124,6 +124,15 @@ class CudaExecutable(CompiledModel):
             self._open().synchronize_all()
             self._given_stream = LEGACY_STREAM if stream == 0 else stream
 
+    def check(self) -> None:
+        """Wait for all calls, and raise the error of one that had an index outside its tensor.
+
+        Calls that do not wait for the GPU leave it to the next call, or to this, to say so.
+        """
+        with self._lock:
+            self._open().synchronize_all()
+            self._raise_reports("in an earlier call")
+
     def close(self) -> None:
         """Free the model's code and memory; it cannot be called any more.
 
@@ -140,6 +149,7 @@ class CudaExecutable(CompiledModel):
         self, args: Sequence[Any], into: Sequence[np.ndarray] | None = None
     ) -> Sequence[np.ndarray]:
         with self._lock:
+            self._raise_reports("in an earlier call")
             arrays, plan = self._bind(args)
             context = self._context(plan)
             results: Sequence[Any]
@@ -148,6 +158,7 @@ class CudaExecutable(CompiledModel):
             else:
                 status, results = context.run(arrays)
                 self._check(status, plan)
+                self._raise_reports()
             if self._data_dependent:
                 results = self._narrowed(results, plan, context)
         if into is None:
@@ -170,6 +181,7 @@ class CudaExecutable(CompiledModel):
         host = any(isinstance(array, np.ndarray) for array in arrays)
         if self._given_stream is None or host:
             driver.synchronize(context.stream, context.doing)
+            self._raise_reports()
         ports = zip(memory, context.plan.outputs, self.outputs, strict=True)
         return [DeviceArray(driver, m, s, p.dtype, self._given_stream) for m, s, p in ports]
 
@@ -206,7 +218,14 @@ class CudaExecutable(CompiledModel):
 
     def _check(self, status: int, plan: ShapePlan) -> None:
         if status:
-            raise self._failure(status, tuple(plan.dims))
+            raise self._failure(status, tuple(plan.dims), ())
+
+    def _raise_reports(self, *notes: str) -> None:
+        """Raise the error of an index that kernels have reported."""
+        for context in self._contexts.values():
+            words = context.take_reports()
+            if words is not None:
+                raise self._index_error(words, notes)
 
     def _context(self, plan: ShapePlan) -> CudaExecutionContext:
         driver = self._open()

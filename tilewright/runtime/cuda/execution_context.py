@@ -76,6 +76,12 @@ class CudaExecutionContext:
         self._choices: tuple[bool, ...] = ()
         self.data_dependent_sizes: dict[str, int] = {}
         self.arena = driver.allocate(arena)
+        self._status_bytes = program.get("status_bytes", 0)
+        # Kernels write to the host's memory what index checks report: nobody has to copy it.
+        self._index_status = 0
+        if self._status_bytes:
+            self._index_status = driver.allocate_pinned(self._status_bytes)
+            ctypes.memset(self._index_status, 0, self._status_bytes)
 
     def run(self, arrays: Sequence[Array]) -> tuple[int, list[np.ndarray]]:
         """The status of a run on these arrays, and its results."""
@@ -133,6 +139,20 @@ class CudaExecutionContext:
         self._graphs[self._choices].run(places, self.stream)
         return 0
 
+    def take_reports(self) -> Sequence[int] | None:
+        """The words of index checks if one of them has failed since they were last taken.
+
+        Of kernels that still run nothing may be there yet.
+        """
+        size = self._status_bytes
+        if not size or not any(found := ctypes.string_at(self._index_status, size)):
+            return None
+        words: list[int] = (ctypes.c_int64 * (size // 8)).from_buffer_copy(found)[:]
+        if not any(words[::2]):
+            return None  # a kernel writes the size, and is about to write the index
+        ctypes.memset(self._index_status, 0, size)
+        return words
+
     def launch_all(
         self,
         between: Callable[[int], None] | None = None,
@@ -154,8 +174,8 @@ class CudaExecutionContext:
             graph.close()
         if self._memory:
             self.driver.free(self._memory)
-        if self._pinned:
-            self.driver.free_pinned(self._pinned)
+        for pinned in filter(None, (self._pinned, self._index_status)):
+            self.driver.free_pinned(pinned)
         self.driver.free(self.arena)
 
     def _run(
@@ -166,7 +186,7 @@ class CudaExecutionContext:
     ) -> int:
         sizes = dict(self._sizes)
         inputs, outputs = places[: self._count], places[self._count :]
-        bases = BufferBases(inputs, outputs, self.arena, self._weights)
+        bases = BufferBases(inputs, outputs, self.arena, self._weights, self._index_status)
         kernels, waits = self.program["kernels"], config().gpu_sync
         run = PlanExecutor(
             device, kernels, self.functions, bases, sizes, self.stream, between, waits

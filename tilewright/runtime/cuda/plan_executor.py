@@ -52,6 +52,7 @@ class BufferBases:
     outputs: Sequence[int]
     arena: int
     weights: int
+    index_status: int = 0
 
 
 def is_capturable(actions: Sequence[Action]) -> bool:
@@ -213,6 +214,8 @@ class PlanExecutor:
             return self.bases.weights + offset + start
         if space == "carried":
             return self._carried[offset] + start
+        if space == "index_status":
+            return self.bases.index_status + offset
         return (self.bases.inputs if space == "input" else self.bases.outputs)[offset] + start
 
     def _truth(self, place: BufferRef) -> bool:

@@ -81,7 +81,7 @@ def antialiased(c: OnnxContext, n: OnnxNode, x: str, attrs: ResizeAttrs) -> str:
         if _number(new):
             n.check_table(_number(new), 2 * _reach(axis, attrs)[1] + 2)
         index, weights = tables(axis, attrs)
-        taken = c.add(n, "gather", y.name, c.constant(index, I64), attrs=GatherAttrs(place))
+        taken = c.add(n, "gather", y.name, c.constant(index, I64), attrs=GatherAttrs(place, "clip"))
         factors = weights.reshape(*weights.shape, *(1,) * (rank - 1 - place))
         weighted = traced(c, n, taken) * traced(c, n, c.constant(factors, y.dtype))
         y = weighted.apply("reduce_sum", attrs=ReduceAttrs((place + 1,), keepdims=False))

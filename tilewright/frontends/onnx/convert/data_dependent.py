@@ -54,7 +54,7 @@ def sliced(
         c.g.add_check(found.eq(const(1)), "Slice: a bound lies outside the tensor", n.loc)
         found = const(1)
     steps = traced(c, n, c.add(n, "range", attrs=RangeAttrs(const(0), const(step), found)))
-    return c.add(n, "gather", x, (steps + start).name, attrs=GatherAttrs(axis))
+    return c.add(n, "gather", x, (steps + start).name, attrs=GatherAttrs(axis, "clip"))
 
 
 def _inside(

@@ -39,7 +39,7 @@ def compress(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     if not c.g.add_check(chosen <= size, f"Compress: {message}", n.loc):
         raise n.invalid(message)
     found, _ = positions(c, n, n.required(1))
-    return (c.add(n, "gather", x, found, attrs=GatherAttrs(axis)),)
+    return (c.add(n, "gather", x, found, attrs=GatherAttrs(axis, "clip")),)
 
 
 def positions(c: OnnxContext, n: OnnxNode, mask: str) -> tuple[str, Expr]:

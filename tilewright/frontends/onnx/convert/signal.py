@@ -68,7 +68,7 @@ def stft(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     first = c.add(n, "range", attrs=RangeAttrs(const(0), const(step), frames))
     inner = c.add(n, "range", attrs=RangeAttrs(const(0), const(1), const(length)))
     places = c.add(n, "add", add_reshape(c, n, first, (frames, const(1))), inner)
-    y = c.add(n, "gather", x, places, attrs=GatherAttrs(1))
+    y = c.add(n, "gather", x, places, attrs=GatherAttrs(1, "clip"))
     if window:
         y = c.add(n, "mul", y, add_reshape(c, n, window, (const(length), const(1))))
     onesided = bool(n.int_attr("onesided", 1)) and parts is const(1)

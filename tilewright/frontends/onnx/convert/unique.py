@@ -49,7 +49,7 @@ def unique(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     found = _groups(_rows(traced(c, n, x), axis))
     if not n.int_attr("sorted", 1):
         found = _as_they_occur(found)
-    values = c.add(n, "gather", x, found.first.name, attrs=GatherAttrs(axis))
+    values = c.add(n, "gather", x, found.first.name, attrs=GatherAttrs(axis, "clip"))
     return values, found.first.name, found.inverse.name, found.counts.name
 
 
@@ -106,12 +106,13 @@ def _order(rows: NodeValue) -> NodeValue:
 
 
 def _at(values: NodeValue, indices: NodeValue) -> NodeValue:
-    return values.apply("gather", indices, attrs=GatherAttrs(0))
+    return values.apply("gather", indices, attrs=GatherAttrs(0, "clip"))
 
 
 def _spread(places: NodeValue, values: NodeValue) -> NodeValue:
     """Each value written to its place."""
-    return values.apply("scatter_elements", places, values, attrs=ScatterElementsAttrs(0))
+    attrs = ScatterElementsAttrs(0, mode="clip")
+    return values.apply("scatter_elements", places, values, attrs=attrs)
 
 
 def _places(near: NodeValue, count: Expr) -> NodeValue:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.expr import (
     Binary,
     Bitcast,
@@ -28,6 +29,7 @@ from tilewright.arith.expr import (
 )
 from tilewright.arith.operators import COMPARISONS
 from tilewright.arith.vector import Lane, Ramp, Shuffle
+from tilewright.arith.walk import loads
 from tilewright.core.dtypes import BOOL, F32, I64, DType, literal_value
 from tilewright.ir.loop.interp import support
 from tilewright.ir.scalar_semantics import BINARY_OPS, UNARY_OPS
@@ -54,6 +56,7 @@ class ExprWriter:
         self.buffers: dict[str, str] = {}
         self.site = "''"
         self.lane_mask: str | None = None
+        self.index_masks: list[str] = []
         self._known: dict[Expr, str] = {}
         self._pure: dict[Expr, bool] = {}
         self._count = 0
@@ -76,6 +79,14 @@ class ExprWriter:
         self._known = known
         if head:
             self.depth -= 1
+
+    @contextmanager
+    def under(self, masks: list[str]) -> Iterator[None]:
+        """Indices inside are used only where these masks hold, lane by lane."""
+        outer, self.index_masks = self.index_masks, [*self.index_masks, *masks]
+        with self.nested():
+            yield
+        self.index_masks = outer
 
     def forget(self) -> None:
         """Forget all values, because a statement may have changed what they were computed from."""
@@ -287,9 +298,16 @@ def _vector_load(w: ExprWriter, e: Load) -> str:
     masks = [] if e.mask is None else [w.atom(e.mask)]
     masks += [] if w.lane_mask is None else [w.lane_mask]
     mask = " & ".join(masks) or "True"
-    indices = f"({''.join(w.atom(i) + ', ' for i in e.indices)})"
+    with w.under(masks):
+        indices = f"({''.join(w.atom(i) + ', ' for i in e.indices)})"
     place = f"{e.buffer!r}, {w.buffers[e.buffer]}, {indices}, {mask}, {e.lanes}, {w.site}"
     return w.assign(f"support.load_lanes({place})")
+
+
+def _checked_index(w: ExprWriter, e: CheckedIndex) -> str:
+    own = [w.atom(x.mask) for x in loads(e.index) if x.mask is not None]
+    given = ", ".join([w.atom(e.index), w.atom(e.size), *own, *w.index_masks])
+    return w.assign(f"support.checked_index({given})")
 
 
 def _ramp(w: ExprWriter, e: Ramp) -> str:
@@ -324,4 +342,5 @@ _WRITE: dict[type, Callable[..., str]] = {
     Broadcast: _broadcast,
     Lane: _lane,
     Shuffle: _shuffle,
+    CheckedIndex: _checked_index,
 }

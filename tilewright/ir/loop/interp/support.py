@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tilewright.core.dtypes import BOOL, F32, F64, DType
-from tilewright.core.errors import ExecutionError
+from tilewright.core.errors import ExecutionError, index_outside
 from tilewright.ir.scalar_semantics import FUNCTIONS, Array, bitcast_value, call_value, cast_value
 
 __all__ = ["bitcast_value", "call_value", "cast_value"]
@@ -95,6 +95,17 @@ def out_of_bounds(buffer: str, array: Array, indices: tuple[int, ...], site: str
         f"{place} is outside {buffer!r} of shape {list(array.shape)}",
         notes=(f"in {site}",),
     )
+
+
+def checked_index(index: Any, size: Any, *masks: Any) -> Any:
+    """An index, or where all masks hold and it lies outside its dimension an error."""
+    outside = (np.asarray(index) < 0) | (np.asarray(index) >= size)
+    for mask in masks:
+        outside = outside & mask
+    if outside.any():
+        wrong = np.broadcast_to(index, outside.shape)[outside].flat[0]
+        raise index_outside(int(wrong), int(np.max(size)))
+    return index
 
 
 def outside_domain(block: str, iterator: str, value: int, extent: int) -> NoReturn:

@@ -61,7 +61,7 @@ def _looked_up(
     is_known = found.apply("reduce_max", attrs=ReduceAttrs((-1,), keepdims=False))
     place = where(is_known.apply("greater", 0), place, place.number(len(keys)))
     table = c.table(np.append(values, default.astype(values.dtype)))
-    return c.add(n, "gather", table, place.name, attrs=GatherAttrs(0))
+    return c.add(n, "gather", table, place.name, attrs=GatherAttrs(0, "clip"))
 
 
 def _side(n: OnnxNode, side: str) -> np.ndarray:

@@ -80,14 +80,14 @@ def labels_of(n: OnnxNode, numbers: str) -> np.ndarray:
 def chosen(c: OnnxContext, n: OnnxNode, scores: NodeValue, labels: np.ndarray) -> str:
     """The label of the greatest score of each row."""
     place = scores.apply("argmax", attrs=ArgAttrs(1, keepdims=False))
-    return c.add(n, "gather", c.table(labels), place.name, attrs=GatherAttrs(0))
+    return c.add(n, "gather", c.table(labels), place.name, attrs=GatherAttrs(0, "clip"))
 
 
 def either(condition: NodeValue, labels: np.ndarray) -> NodeValue:
     """The second label where a condition on columns `[rows, 1]` holds, else the first."""
     c, n = condition.g.c, condition.g.n
     place = condition.cast(I64).apply("reduce_max", attrs=ReduceAttrs((1,), keepdims=False))
-    return traced(c, n, c.table(labels)).apply("gather", place, attrs=GatherAttrs(0))
+    return traced(c, n, c.table(labels)).apply("gather", place, attrs=GatherAttrs(0, "clip"))
 
 
 def beside(first: NodeValue, second: NodeValue) -> NodeValue:

@@ -87,7 +87,7 @@ def _joined(
     leaves = c.add(n, "decision_trees", x.name, *tables, attrs=TreesAttrs(depth))
     count = int(np.sum(np.array(forest.yes) == np.arange(len(forest.yes))))
     kept = c.constant(weights[order][:count], x.dtype)
-    found = traced(c, n, c.add(n, "gather", kept, leaves, attrs=GatherAttrs(0)))
+    found = traced(c, n, c.add(n, "gather", kept, leaves, attrs=GatherAttrs(0, "clip")))
     return found.apply(_JOINS[how].reduction, attrs=ReduceAttrs((1,), keepdims=False))
 
 
