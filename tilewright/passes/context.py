@@ -57,6 +57,8 @@ class PassLog:
     records: list[PassRecord] = field(default_factory=list)
     precision: list[PrecisionNote] = field(default_factory=list)
     not_fused: list[WhyNotFused] = field(default_factory=list)
+    # The graph before the first pass and after each, for who gives a list; else they are not kept.
+    graphs: list[Graph] | None = None
 
     def table(self) -> str:
         """One line a pass: time, node count before and after."""

@@ -45,6 +45,9 @@ def apply_pass(p: Pass, graph: Graph, context: PassContext) -> Graph:
 def run_passes(graph: Graph, passes: Iterable[Pass], context: PassContext) -> Graph:
     """Apply `passes` in order; one that left a graph as it is has nothing to do there again."""
     settled: dict[Pass, Graph] = {}
+    kept = context.log.graphs
+    if kept is not None:
+        kept.append(graph)
     for number, p in enumerate(passes):
         start = time.perf_counter()
         result = graph if settled.get(p) is graph else apply_pass(p, graph, context)
@@ -60,6 +63,8 @@ def run_passes(graph: Graph, passes: Iterable[Pass], context: PassContext) -> Gr
             settled[p] = graph
         _show(result, pass_name(p), number, changed)
         graph = result
+        if kept is not None:
+            kept.append(graph)
     return graph
 
 

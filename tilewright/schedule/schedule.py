@@ -23,6 +23,7 @@ from tilewright.core.errors import Error, ScheduleError
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
+from tilewright.schedule.choice_log import record_choice
 from tilewright.schedule.methods import PrimitiveMethods
 from tilewright.schedule.primitives.table import PRIMITIVES, names_of, rewrite_of
 from tilewright.schedule.trace import Step, Trace
@@ -68,12 +69,20 @@ class Schedule(PrimitiveMethods):
         """The steps so far."""
         return Trace(tuple(self._steps))
 
-    def choose(self, name: str, default: T, options: Callable[[], Iterable[T]]) -> T:
+    def choose(
+        self,
+        name: str,
+        default: T,
+        options: Callable[[], Iterable[T]],
+        cost: Callable[[T], float] | None = None,
+    ) -> T:
         """The decision called `name`: one of `options` if there is a `decide`, else the default.
 
-        The default is always among the options offered. `options` is only called by a search.
+        The default is always among the options offered. `options` is only called by a search, or
+        for a report (`choice_log.py`), which also shows the estimated `cost` of each.
         """
         if self._decide is None:
+            record_choice(name, default, options, cost)
             return default
         listed = tuple(options())
         choice: T = self._decide(name, default, listed if default in listed else (default, *listed))

@@ -51,12 +51,11 @@ def _free_names(loop: For) -> tuple[set[str], set[str]]:
 class CpuEmitter(StatementEmitter):
     """Emits statements into one function; parallel loops start functions of their own."""
 
-    def emit(self, stmt: Stmt) -> None:
-        """Emit one statement."""
+    def _statement(self, stmt: Stmt) -> None:
         if isinstance(stmt, For) and stmt.kind == "parallel":
             self._parallel(stmt)
         else:
-            super().emit(stmt)
+            super()._statement(stmt)
 
     def _parallel(self, loop: For) -> None:
         """Outline the body, pack what it needs into the context, call the pool."""
@@ -107,5 +106,6 @@ class CpuEmitter(StatementEmitter):
             self.expressions.loads.own,
         )
         emitter.ranges = dict(self.expressions.ranges)
+        worker.enter(loop)
         CpuEmitter(emitter, name, self.dtypes)._count(loop, "%begin", "%end")
         worker.finish("nounwind")

@@ -78,8 +78,7 @@ class BlockEmitter(StatementEmitter):
         # Whether some threads of a warp skip the code at this point.
         self.divergent = False
 
-    def emit(self, stmt: Stmt) -> None:
-        """Emit one statement."""
+    def _statement(self, stmt: Stmt) -> None:
         match stmt:
             case For(kind="thread" | "warp"):
                 self._thread_loop(stmt, self.mappings[stmt.name])
@@ -87,7 +86,7 @@ class BlockEmitter(StatementEmitter):
                 self._allreduce(stmt)
             case For() if not self.single_thread:
                 self.loop_depth += 1
-                super().emit(stmt)
+                super()._statement(stmt)
                 self.loop_depth -= 1
             case Barrier():
                 barrier(self.expressions)
@@ -101,7 +100,7 @@ class BlockEmitter(StatementEmitter):
             case Store() | Tile() if not self.single_thread:
                 self._on_some(Var(THREAD).eq(const(0)), stmt)
             case _:
-                super().emit(stmt)
+                super()._statement(stmt)
 
     def allocate(self, buffer: Buffer) -> None:
         """Give a buffer its memory."""

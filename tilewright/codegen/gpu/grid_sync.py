@@ -79,14 +79,13 @@ class GridSyncKernel(BlockEmitter):
         (self.counter,) = {_last(nest).buffer for nest in self.nests}
         self.changed = _written(self.loop)
 
-    def emit(self, stmt: Stmt) -> None:
-        """Emit one statement; invariant phases come before the loop over steps."""
+    def _statement(self, stmt: Stmt) -> None:
         if stmt is self.loop:
-            self._hoisted()
+            self._hoisted()  # invariant phases come before the loop over steps
         if isinstance(stmt, For) and stmt.kind == GRID:
             self._nest(stmt)
         else:
-            super().emit(stmt)
+            super()._statement(stmt)
 
     def _hoisted(self) -> None:
         """The loop-invariant phases, before the first step."""

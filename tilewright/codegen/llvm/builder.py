@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tilewright.arith.expr import Expr
+from tilewright.codegen.llvm.source_lines import FunctionScope, SourceLines
+from tilewright.ir.loop.nodes import Stmt
 
 # Instruction selection takes time quadratic in the length of a basic block.
 BLOCK_LENGTH = 64
@@ -15,12 +17,19 @@ class ModuleBuilder:
     """Collects function definitions, and declarations each once.
 
     `native_bf16` names the architecture whose own instruction rounds f32 to bf16; "" for none.
-    Without `orders_zeros`, the greater or lesser of two zeros may be either of them.
+    Without `orders_zeros`, the greater or lesser of two zeros may be either of them. With
+    `source_lines` each instruction says which line of the loops it comes from.
     """
 
-    def __init__(self, native_bf16: str = "", orders_zeros: bool = True) -> None:
+    def __init__(
+        self,
+        native_bf16: str = "",
+        orders_zeros: bool = True,
+        source_lines: SourceLines | None = None,
+    ) -> None:
         self.native_bf16 = native_bf16
         self.orders_zeros = orders_zeros
+        self.source_lines = source_lines
         self.definitions: list[str] = []
         self.declarations: dict[str, str] = {}
         self._included: set[str] = set()
@@ -47,7 +56,9 @@ class ModuleBuilder:
 
     def text(self) -> str:
         """The module."""
-        return "\n\n".join(["\n".join(self.declarations.values()), *self.definitions]) + "\n"
+        located = [] if self.source_lines is None else [self.source_lines.metadata()]
+        declared = "\n".join(self.declarations.values())
+        return "\n\n".join([declared, *self.definitions, *located]) + "\n"
 
 
 class FunctionBuilder:
@@ -67,6 +78,11 @@ class FunctionBuilder:
         self.lines: list[str] = []
         self.known: list[dict[Expr, str]] = [{}]
         self.block = "entry"
+        # What every instruction ends with: the line that it comes from, where that is asked for.
+        self.location = ""
+        self._scope: FunctionScope | None = None
+        if module.source_lines is not None:
+            self._scope = module.source_lines.scope(name)
         self._count = 0
 
     def fresh(self, hint: str = "t") -> str:
@@ -81,7 +97,14 @@ class FunctionBuilder:
 
     def emit(self, line: str) -> None:
         """Append an instruction."""
-        self.lines.append(f"  {line}")
+        self.lines.append(f"  {line}{self.location}")
+
+    def enter(self, stmt: Stmt) -> str:
+        """From here on instructions are those of a statement; gives what `location` was before."""
+        before = self.location
+        if self._scope is not None:
+            self.location = self._scope.location(stmt) or before
+        return before
 
     def let(self, instruction: str, hint: str = "t") -> str:
         """Append an instruction that has a result; returns its register."""
@@ -164,6 +187,7 @@ class FunctionBuilder:
             self.lines[position:position] = begins
         ends = [f"  call void @{name}.end()" for name in self._states]
         body = "\n".join([*self.entry, *begins, *self.lines, *ends])
+        attributes += "" if self._scope is None else self._scope.attachment
         self.module.definitions.append(
             f"define {convention}{result.split()[0]} @{self.name}({params}) {attributes} {{\n"
             f"entry:\n{body}\n  ret {result}\n}}"

@@ -42,6 +42,11 @@ class StatementEmitter:
 
     def emit(self, stmt: Stmt) -> None:
         """Emit one statement."""
+        before = self.fn.enter(stmt)
+        self._statement(stmt)
+        self.fn.location = before
+
+    def _statement(self, stmt: Stmt) -> None:
         match stmt:
             case Seq(stmts):
                 for s in stmts:

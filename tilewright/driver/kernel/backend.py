@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tilewright.codegen.cpu.parallel import emit_func
 from tilewright.codegen.gpu.nvptx import emit_launches
 from tilewright.codegen.llvm.builder import ModuleBuilder
+from tilewright.codegen.llvm.source_lines import SourceLines
 from tilewright.driver.precision import rounds_natively
 from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.finalize.gpu.pipeline import finalize_gpu
@@ -28,14 +29,26 @@ ScheduleProvider = Callable[[Func, frozenset[str], Any], ScheduledFunc]
 """Schedules a function for a target; it may choose the layout of the parameters that are named."""
 
 
+class Emit(Protocol):
+    """A finalized function with these dimension parameters, for a precision, as LLVM text.
+
+    If it is `located`, instructions say which line of the function's text they come from.
+    """
+
+    def __call__(
+        self, func: Func, sizes: Sequence[str], target: Any, precision: str, located: bool = False
+    ) -> str:
+        """The text of a module."""
+        ...
+
+
 @dataclass(frozen=True)
 class Backend:
     """How kernels are made for one kind of machine; each function takes such a machine."""
 
     schedule: ScheduleProvider
     finalize: Callable[[Func, Any], Func]
-    # A finalized function with these dimension parameters, for a precision, as LLVM text.
-    emit: Callable[[Func, Sequence[str], Any, str], str]
+    emit: Emit
     # The annotation of a function whose parameters are all aligned, if that matters.
     aligned: tuple[tuple[str, int], ...] = ()
     # Buffers up to so many bytes share memory with no other, so that no kernel waits for their
@@ -50,15 +63,20 @@ def backend_of(machine: Target) -> Backend:
     return BACKENDS[kind_of(machine)]
 
 
-def _emit_for_cpu(func: Func, sizes: Sequence[str], target: CpuTarget, precision: str) -> str:
+def _emit_for_cpu(
+    func: Func, sizes: Sequence[str], target: CpuTarget, precision: str, located: bool = False
+) -> str:
     native = target.architecture if rounds_natively(target, precision) else ""
-    module = ModuleBuilder(native, target.orders_zeros)
+    module = ModuleBuilder(native, target.orders_zeros, SourceLines(func) if located else None)
     emit_func(module, func, sizes)
     return module.text()
 
 
-def _emit_for_gpu(func: Func, sizes: Sequence[str], target: GpuTarget, precision: str) -> str:
-    module = ModuleBuilder(target.architecture)  # every one has the conversion
+def _emit_for_gpu(
+    func: Func, sizes: Sequence[str], target: GpuTarget, precision: str, located: bool = False
+) -> str:
+    lines = SourceLines(func) if located else None
+    module = ModuleBuilder(target.architecture, source_lines=lines)  # all have the conversion
     emit_launches(module, func, sizes, target.has_pdl)
     return module.text()
 

@@ -19,6 +19,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import Shape
 from tilewright.lower.index_checks import without_checks
 from tilewright.lower.lower_kernel import lower_kernel
+from tilewright.schedule.choice_log import begin_kernel
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ def make_kernel(step: KernelStep, options: CompileOptions, cache: KernelCache) -
         if kernel is None:
             func = replace(lowered.func, name=cache.new_name(lowered.func.name))
             constants = frozenset(func.params[i].name for i in step.constants)
+            begin_kernel(func.name)
             with measure("schedule"):
                 scheduled = schedules_of(options, backend)(func, constants, target)
                 scheduled = overridden(scheduled, options.overrides)

@@ -254,10 +254,20 @@ def _choose(
         return spilled, wasted * time, rows * vectors
 
     rows, vectors = min(candidates, key=cost)
-    vectors = sch.choose(f"{block.name}.nr_vectors", vectors, lambda: _fitting(candidates, cost, 1))
+    vectors = sch.choose(
+        f"{block.name}.nr_vectors",
+        vectors,
+        lambda: _fitting(candidates, cost, 1),
+        lambda width: min(cost(c) for c in candidates if c[1] == width)[1],
+    )
     candidates = [c for c in candidates if c[1] == vectors]
     rows = min(candidates, key=cost)[0]
-    rows = sch.choose(f"{block.name}.mr", rows, lambda: _fitting(candidates, cost, 0))
+    rows = sch.choose(
+        f"{block.name}.mr",
+        rows,
+        lambda: _fitting(candidates, cost, 0),
+        lambda height: cost((height, vectors))[1],
+    )
     return Microkernel(rows, vectors * lanes, lanes)
 
 

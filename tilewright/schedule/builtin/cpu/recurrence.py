@@ -181,8 +181,11 @@ def _tile(sch: Schedule, block: Block, target: CpuTarget) -> _Tile:
     def fitting(rows: int) -> list[int]:
         return [n for n in WIDTHS if n * gates * rows <= free] or [1]
 
+    def cost(vectors: int) -> float:
+        return -(-wanted // vectors) * (vectors + TILE_COST)
+
     def width(rows: int) -> int:
-        return min(fitting(rows), key=lambda n: -(-wanted // n) * (n + TILE_COST))
+        return min(fitting(rows), key=cost)
 
     most = max(1, min(MAX_ROWS, free // gates))
     few = min(SYMBOLIC_ROWS, most)
@@ -191,7 +194,9 @@ def _tile(sch: Schedule, block: Block, target: CpuTarget) -> _Tile:
     rows = -(-batch // -(-batch // most))
     highest = min(most, as_int(row.extent) or most)
     rows = sch.choose(f"{block.name}.mr", rows, lambda: range(1, highest + 1))
-    vectors = sch.choose(f"{block.name}.nr_vectors", width(rows), lambda: sorted(fitting(rows)))
+    vectors = sch.choose(
+        f"{block.name}.nr_vectors", width(rows), lambda: sorted(fitting(rows)), cost
+    )
     return _Tile(column, row, gate, rows, vectors * lanes, lanes)
 
 

@@ -166,7 +166,7 @@ def choose_group(
 
     most = nearest_divisor(tiles, max(1, fitting))
     mc_tiles = min((d for d in divisors(tiles) if d <= most), key=cost)
-    mc_tiles = sch.choose(f"{block.name}.mc_tiles", mc_tiles, lambda: divisors(tiles))
+    mc_tiles = sch.choose(f"{block.name}.mc_tiles", mc_tiles, lambda: divisors(tiles), cost)
     tasks = batch * (tiles // mc_tiles) * panels
     most = min(MAX_NC_PANELS, max(1, tasks // (TASKS_PER_CORE * target.cores)))
     default = largest_divisor(panels, most)

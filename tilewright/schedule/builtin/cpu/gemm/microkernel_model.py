@@ -88,11 +88,21 @@ def choose_tile(
         return min(found, key=lambda c: (cost(c), -c[0] * c[1]))
 
     height, vectors = least(candidates)
-    taken = sch.choose(f"{name}.nr_vectors", vectors, lambda: sorted({v for _, v in candidates}))
+    taken = sch.choose(
+        f"{name}.nr_vectors",
+        vectors,
+        lambda: sorted({v for _, v in candidates}),
+        lambda width: min(cost(c) for c in candidates if c[1] == width),
+    )
     if taken != vectors:
         candidates = [c for c in candidates if c[1] == taken]
         height, vectors = least(candidates)
-    height = sch.choose(f"{name}.mr", height, lambda: [h for h, v in candidates if v == vectors])
+    height = sch.choose(
+        f"{name}.mr",
+        height,
+        lambda: [h for h, v in candidates if v == vectors],
+        lambda rows: cost((rows, vectors)),
+    )
     return Microkernel(height, vectors * lanes, lanes, problem.lane_fma, problem.accumulators)
 
 

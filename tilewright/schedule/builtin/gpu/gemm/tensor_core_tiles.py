@@ -26,6 +26,7 @@ from tilewright.schedule.analysis.gemm import (
 from tilewright.schedule.builtin.gpu.column_reduction import plan_columns
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import MIN_K
 from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factor
+from tilewright.schedule.choice_log import record_choice
 from tilewright.schedule.intrin.nvidia import wgmma
 from tilewright.schedule.intrin.nvidia.mma import MMA_K, MMA_M, MMA_N, VECTOR_ELEMENTS, mma_names
 from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS, accumulator_type, kind_of
@@ -105,6 +106,15 @@ class TensorCoreTile:
     def sides(self) -> tuple[int, int, int]:
         """The block's M, N and K."""
         return self.block_m, self.block_n, self.block_k
+
+    @property
+    def spelling(self) -> str:
+        """`128 x 256 x 64, 4 stages, persistent`: what distinguishes it, for a report."""
+        split = f", K in {self.split_k} parts" if self.split_k > 1 else ""
+        return (
+            f"{' x '.join(map(str, self.sides))}, {self.stages} stages, "
+            f"{self.scheduler.value}{split}"
+        )
 
     @property
     def threads(self) -> int:
@@ -276,6 +286,7 @@ def tensor_core_tile_of(
     best = min(split, key=lambda t: shape.us(t, target.sm_count))
     tiles, k_tiles = shape.tiles_and_k_tiles(best, target.sm_count)
     pays = best.stages <= TIMES.tma_max_stages and tiles * k_tiles > TIMES.tma_min_k_tiles
+    record_tile(best, split, shape, target)
     best = replace(best, mainloop=Mainloop.TMA if dtype == F32 or pays else Mainloop.CP_ASYNC)
     if not best.wgmma or best.operand_bytes != PERSISTENT_TILES[0].operand_bytes:
         return best
@@ -286,7 +297,21 @@ def tensor_core_tile_of(
         if (k_major[1] or t.block_n % MIN_MN_MAJOR == 0)
         and (known or t.scheduler is not TileScheduler.STREAM_K)
     ]
-    return _prefer_persistent(best, persistent, shape, target)
+    taken = _prefer_persistent(best, persistent, shape, target)
+    record_tile(taken, [best, *persistent], shape, target)
+    return taken
+
+
+def record_tile(
+    taken: TensorCoreTile, tiles: Sequence[TensorCoreTile], shape: GemmShape, target: GpuTarget
+) -> None:
+    """Tell whoever asked which tile was taken, and how long the others would take."""
+
+    def us(tile: TensorCoreTile) -> float:
+        return shape.us(tile, target.sm_count)
+
+    others = [t for t in tiles if t.spelling != taken.spelling]
+    record_choice("tile", taken, lambda: others, us, lambda t: t.spelling)
 
 
 def _prefer_persistent(
