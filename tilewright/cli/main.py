@@ -27,6 +27,7 @@ COMMANDS = {
     "bench": "tilewright.cli.commands.bench:bench_command",
     "profile": "tilewright.cli.commands.profile:profile_command",
     "explain": "tilewright.cli.commands.explain:explain_command",
+    "explore": "tilewright.cli.commands.explore:explore_command",
     "bisect": "tilewright.cli.commands.bisect:bisect_command",
     "opt": "tilewright.cli.commands.opt:opt_command",
     "run-app": "tilewright.cli.commands.run_app:run_app_command",

@@ -17,11 +17,11 @@ from typing import TypeVar
 from tilewright.core.node import node
 
 T = TypeVar("T")
-_RECORD: ContextVar[dict[str, list[Choice]] | None] = ContextVar("choices", default=None)
+_RECORD: ContextVar[dict[str, list[ScheduleChoice]] | None] = ContextVar("choices", default=None)
 
 
 @node
-class Option:
+class ScheduleOption:
     """What could be chosen, and the cost that the rule estimates for it, `None` if it has none."""
 
     value: str
@@ -29,24 +29,24 @@ class Option:
 
 
 @node
-class Choice:
+class ScheduleChoice:
     """A decision by its name, the option that was taken, and the others."""
 
     name: str
-    taken: Option
-    others: tuple[Option, ...]
+    taken: ScheduleOption
+    others: tuple[ScheduleOption, ...]
 
     @property
-    def second(self) -> Option | None:
+    def second(self) -> ScheduleOption | None:
         """The cheapest of the others, if the rule estimates what they cost."""
         known = [o for o in self.others if o.cost is not None]
         return min(known, key=lambda o: o.cost or 0.0, default=None)
 
 
 @contextmanager
-def recorded_choices() -> Iterator[dict[str, list[Choice]]]:
+def recorded_choices() -> Iterator[dict[str, list[ScheduleChoice]]]:
     """The choices that are made inside, in order, by the name of the kernel."""
-    found: dict[str, list[Choice]] = {}
+    found: dict[str, list[ScheduleChoice]] = {}
     token = _RECORD.set(found)
     try:
         yield found
@@ -73,8 +73,8 @@ def record_choice(
     if not found:
         return
 
-    def option(value: T) -> Option:
-        return Option(text(value), None if cost is None else float(cost(value)))
+    def option(value: T) -> ScheduleOption:
+        return ScheduleOption(text(value), None if cost is None else float(cost(value)))
 
     others = tuple(option(o) for o in options() if o != taken)
-    next(reversed(found.values())).append(Choice(name, option(taken), others))
+    next(reversed(found.values())).append(ScheduleChoice(name, option(taken), others))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,15 @@ def test_table_and_descriptions(conv_file: Path) -> None:
     assert "outside of them" in text
     assert text.count("computes ") == 1
     assert "computes" not in succeed("profile", conv_file, *QUICK, "--top", 0)
+
+
+def test_a_page_with_measured_times(mlp_file: Path) -> None:
+    text = succeed("profile", mlp_file, "--dim", "N=3", *QUICK, "--html", "p.html", "--trace", "t")
+    assert text.split() == ["p.html", "t"]
+    events = json.loads(Path("t").read_text())["traceEvents"]
+    assert all(event["dur"] > 0 for event in events)
+    assert "Tilewright explorer" in Path("p.html").read_text()
+    assert invoke("profile", mlp_file, "--trace", "t").exit_code == 2
 
 
 def test_symbolic_sizes_are_those_of_the_run(mlp_file: Path) -> None:

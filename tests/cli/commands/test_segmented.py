@@ -80,7 +80,7 @@ def test_explain_counts(sequence: str, mlp_file: Path) -> None:
     assert report["native_segments"] == 2
     assert report["host_operators"]["SequenceLength"] == 1
     assert report["operators"] == 5
-    fail("explain", sequence, "--html", "page.html", code="onnx.host")
+    fail("explore", sequence, code="onnx.host")
     assert "1 segment, 0 operators on the host" in succeed("explain", mlp_file)
     assert succeed_json("explain", mlp_file)["host_operators"] == {}
 

@@ -1,4 +1,4 @@
-"""`tilewright explain`: what the compiler did to a model, as text or as a page of HTML."""
+"""`tilewright explain`: what the compiler did to a model, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ WHOLE = "1 segment, 0 operators on the host"
 
 @click.command("explain")
 @model_argument
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page that needs no other.")
 @click.option(
     "--passes", is_flag=True, help="Only the effect of each pass: nodes, kernels, bytes, time."
 )
@@ -54,7 +53,6 @@ WHOLE = "1 segment, 0 operators on the host"
 @json_option
 def explain_command(
     model: Path,
-    html: Path | None,
     passes: bool,
     measure: bool,
     given: Sequence[str],
@@ -83,7 +81,7 @@ def explain_command(
     if measure and not passes:
         raise click.UsageError("--measure belongs to --passes")
     if is_saved(model):
-        if html is not None or passes:
+        if passes:
             raise ConfigError("explain.saved", f"{model} is compiled", help="give the .onnx file")
         _explain_saved(model, as_json)
         return
@@ -102,28 +100,23 @@ def explain_command(
         explain_passes(model, options, measure, as_json)
         return
     try:
-        _explain_whole(model, options, html, as_json)
+        _explain_whole(model, options, as_json)
     except DataDependent:
-        if html is not None:
-            raise
         _explain_stages(model, given, random, seed, options, as_json)
 
 
-def _explain_whole(model: Path, options: CompileOptions, html: Path | None, as_json: bool) -> None:
-    from tilewright.cli.emit_text import write_text
+def _explain_whole(model: Path, options: CompileOptions, as_json: bool) -> None:
     from tilewright.cli.source import read_source
     from tilewright.driver.compile_graph import lower
     from tilewright.driver.report.explain import explain_build
-    from tilewright.driver.report.html import report_data, report_page
+    from tilewright.driver.report.report_data import report_data
     from tilewright.driver.report.step_rows import step_rows
 
     with progress() as show:
         build = lower(read_source(model), replace(options, progress=show))
     roofline = _roofline(options.threads) if options.target_name == "native" else None
     rows = step_rows(build)
-    if html is not None:
-        click.echo(write_text(html, report_page(model.name, build, rows, roofline)))
-    elif as_json:
+    if as_json:
         print_json(report_data(build, rows, roofline))
     else:
         click.echo(f"{WHOLE}\n\n{explain_build(build, rows, roofline)}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -22,6 +23,7 @@ from tilewright.cli.options import (
 from tilewright.cli.output import print_json
 
 if TYPE_CHECKING:
+    from tilewright.driver.options import CompileOptions
     from tilewright.driver.segmented.profile import SegmentProfile
     from tilewright.runtime.model import CompiledModel
     from tilewright.runtime.profile import Profile
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 @click.option(
     "--top", type=click.IntRange(min=0), default=8, show_default=True, help="Kernels to describe."
 )
+@click.option("--html", type=click.Path(path_type=Path), help="Write `explore`'s page, with times.")
+@click.option("--trace", type=click.Path(path_type=Path), help="With --html: a trace for Chrome.")
 @seed_option
 @dims_option
 @threads_option
@@ -47,6 +51,8 @@ def profile_command(
     given: Sequence[str],
     runs: int,
     top: int,
+    html: Path | None,
+    trace: Path | None,
     seed: int,
     dims: Mapping[str, int],
     threads: int | None,
@@ -67,8 +73,13 @@ def profile_command(
     from tilewright.driver.options import make_options
     from tilewright.runtime.model import CompiledModel
 
+    if trace is not None and html is None:
+        raise click.UsageError("--trace belongs to --html")
     files = parse_assignments(given)
     options = make_options(target, precision, dims, threads=threads, cache=not no_cache)
+    if html is not None:
+        _profile_page(model, options, files, Measuring(runs, seed, html, trace))
+        return
     with open_model(model, options) as executable:
         inputs = given_inputs(executable.inputs, files, dims, seed)
         ordered = [inputs[port.name] for port in executable.inputs]
@@ -86,6 +97,39 @@ def profile_command(
     click.echo(found)
     for text in descriptions(found.data().get("kernels", [])[:top]):
         click.echo(text)
+
+
+class Measuring(NamedTuple):
+    """How a model is measured, and where what is found goes."""
+
+    runs: int
+    seed: int
+    html: Path
+    trace: Path | None
+
+
+def _profile_page(
+    path: Path, options: CompileOptions, files: Mapping[str, Path], how: Measuring
+) -> None:
+    """The page of the explorer with measured times; equal kernels are compiled once."""
+    from tilewright.cli.explorer_files import write_explorer
+    from tilewright.cli.input_files import given_inputs
+    from tilewright.cli.output import progress
+    from tilewright.cli.source import is_saved, read_source
+    from tilewright.core.errors import ConfigError
+    from tilewright.driver.report.explorer.explore import explore_compiled
+
+    if is_saved(path):
+        raise ConfigError("explore.saved", f"{path} is compiled", help="give the .onnx file")
+    with progress() as show:
+        options = replace(options, progress=show)
+        explored, model = explore_compiled(path.name, read_source(path), options)
+    with model:
+        inputs = given_inputs(model.inputs, files, options.dims, how.seed)
+        ordered = [inputs[port.name] for port in model.inputs]
+        roofline = _roofline(model, options.precision)
+        profile = model.profile(*ordered, runs=how.runs, roofline=roofline)
+    write_explorer(replace(explored, profile=profile, roofline=roofline), how.html, how.trace)
 
 
 def _roofline(model: CompiledModel, precision: str) -> Roofline:

@@ -1,1 +1,1 @@
-"""Everything that only reports: explain, dumps, HTML, roofline."""
+"""Everything that only reports: explain, dumps, the explorer, roofline."""

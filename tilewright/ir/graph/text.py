@@ -105,8 +105,13 @@ def print_node(n: Node) -> str:
     """One line: results, operator, operands and attributes, without regions."""
     results = ", ".join(f"{_reference(o)}: {t}" for o, t in zip(n.outputs, n.types, strict=True))
     operands = ", ".join(_reference(i) if i else "_" for i in n.inputs)
-    attrs = ", ".join(f"{name}={_attribute(v)}" for name, v in _shown_attrs(n.attrs))
+    attrs = print_attrs(n.attrs)
     return f"{results} = {n.op}({operands})" + (f" {{{attrs}}}" if attrs else "")
+
+
+def print_attrs(attrs: Attrs) -> str:
+    """`pads=[1, 1], strides=[2, 2]`; what has its default is left out."""
+    return ", ".join(f"{name}={_attribute(v)}" for name, v in _shown_attrs(attrs))
 
 
 def _bare(name: str) -> str:
