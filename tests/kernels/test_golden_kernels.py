@@ -6,13 +6,30 @@ import re
 
 import pytest
 
-from tests.kernels.cases import all_cases
+from tests.kernels.cases import Case, all_cases, build_model
 from tests.kernels.diff import GOLDEN, change_of, stale_files
 from tests.kernels.snapshot import canonical, digest, rules_of
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.options import make_options
+from tilewright.ir.loop.check_bounds import unproved_accesses
 from tilewright.schedule.builtin.rules import RULES
 
 # Rules of schedules that no model gets by itself.
 ELSEWHERE = {"tuned", "override", "sketch", "template"}
+
+# Symbolic sizes, and indices that are read from memory: what is hardest to prove.
+BOUNDS_QUICKLY = {
+    ("gemm_dynamic", "x86-64-v3"),
+    ("gemm_dynamic", "neoverse-n1"),
+    ("nonzero", "cuda -arch=sm_90a"),
+    ("resize_linear", "x86-64-v3"),
+}
+
+FROM_MEMORY = {
+    "y0[y1[0]]: index 0 cannot be shown to be at least 0",
+    "x0[i1_i2, x1[0, i3]]: index 1 cannot be shown to be at least 0",
+    "x0[i1_i2, x1[1, i3]]: index 1 cannot be shown to be at least 0",
+}
 
 BY_MODEL = {c.model: [d for d in all_cases() if d.model == c.model] for c in all_cases()}
 
@@ -22,6 +39,24 @@ def test_kernels_are_the_kept_ones(model: str) -> None:
     found = [change for change in map(change_of, BY_MODEL[model]) if change is not None]
     shown = "\n\n".join(change.text(20) for change in found)
     assert not found, f"{shown}\n`make kernels-diff` shows all; `make kernels-update` keeps them"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case,
+            id=f"{case.model}-{case.target}-{case.precision}",
+            marks=() if (case.model, case.target) in BOUNDS_QUICKLY else pytest.mark.slow,
+        )
+        for case in all_cases()
+    ],
+)
+def test_accesses_are_proved_to_be_in_bounds(case: Case) -> None:
+    """Only what is read from memory cannot be proved: an edit elsewhere never refuses a file."""
+    options = make_options(target=case.target, precision=case.precision)
+    for kernel in lower(build_model(case.model), options).distinct_kernels.values():
+        assert [a for a in unproved_accesses(kernel.scheduled.func) if a not in FROM_MEMORY] == []
 
 
 def test_no_file_is_left_over() -> None:

@@ -22,10 +22,11 @@ class NotAffineError(Exception):
 
 
 class ParamSpace:
-    """The symbolic sizes that relations may mention, each at least 1."""
+    """The symbolic sizes that relations may mention, each at least `least`."""
 
-    def __init__(self, sizes: Sequence[str]) -> None:
+    def __init__(self, sizes: Sequence[str], least: int = 1) -> None:
         self.sizes = tuple(sizes)
+        self.least = least
         self._params = [f"p{n}" for n in range(len(self.sizes))]
 
     def relation(
@@ -42,7 +43,7 @@ class ParamSpace:
         known = dict(zip(self.sizes, self._params, strict=True))
         known.update((name, f"d{n}") for n, name in enumerate(domain))
         known.update((e.name, f"o{n}") for n, e in enumerate(image) if isinstance(e, Var))
-        parts = [f"{p} >= 1" for p in self._params]
+        parts = [f"{p} >= {self.least}" for p in self._params]
         parts += [_condition(c, known) for c in conditions if c is not TRUE]
         source = f"{names[0]}[{', '.join(known[d] for d in domain)}]"
         target = f"{names[1]}[{', '.join(_index(e, known) for e in image)}]"

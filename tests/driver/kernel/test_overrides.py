@@ -55,8 +55,11 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="name of function other") as caught:
         read_override(path, func)
     assert "func @softmax(" in caught.value.help
-    path.write_text(text.replace("vectorize(", "unroll(").replace("parallel(", "parallel(1 + "))
+    path.write_text(text.replace("vectorize(", "unroll("))
     read_override(path, func)
+    path.write_text(text.replace("parallel(", "parallel(1 + "))
+    with pytest.raises(VerifyError, match=r"writes .*softmax.*cannot be shown to be below N"):
+        read_override(path, func)
     path.write_text(text.replace("writes softmax[", "writes x0[", 1))
     with pytest.raises(VerifyError, match=r"softmax\.loops"):
         read_override(path, func)

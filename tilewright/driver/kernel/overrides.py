@@ -1,4 +1,7 @@
-"""Kernels taken from files: `<kernel>.loops` in a folder replaces the scheduled loops."""
+"""Kernels taken from files: `<kernel>.loops` in a folder replaces the scheduled loops.
+
+What a file holds is verified, and every access in it is proved to be in bounds, before it runs.
+"""
 
 from __future__ import annotations
 
@@ -55,4 +58,8 @@ def read_override(path: Path, original: Func) -> Func:
                 loc=func.loc,
                 help=f"begin it with: {header}",
             )
+    # Imported here because few models have overrides, and proofs take isl.
+    from tilewright.ir.loop.check_bounds import check_bounds
+
+    check_bounds(func, original)
     return func
