@@ -128,6 +128,20 @@ def test_root_that_is_a_file(tmp_path: Path) -> None:
         store.put(KEY, writing(b""))
 
 
+def test_keeping_warns_once_where_nothing_can_be_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "cache").write_text("in the way")
+    store = DiskCache(tmp_path / "cache")
+    for _ in range(2):
+        store.keep(KEY, writing(b""))
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "TW_CACHE_DIR" in record.getMessage()
+    with pytest.raises(ConfigError, match=r"cache\.busy"):
+        store.go_on_without(ConfigError("cache.busy", "another process has it"))
+
+
 def test_read_only_cache_can_be_read(store: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **options: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))

@@ -6,7 +6,8 @@
 
 Several processes may use one directory at once: a file appears whole or not at all, and `lock`
 keeps two of them from making the same thing. A cache that cannot be written raises `ConfigError`
-("cache.disk-full", "cache.unwritable"); the caller decides whether to go on without.
+("cache.disk-full", "cache.unwritable"); `go_on_without` makes a warning of it, and `keep` is `put`
+for who goes on without.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tilewright.core.errors import ConfigError
 
 _LOG = logging.getLogger(__name__)
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,199}")
+_UNWRITABLE = ("cache.disk-full", "cache.unwritable")
 _ABANDONED_AFTER = 24 * 3600.0
 _MEMO_FROM = 8 << 20
 _SETTLED_AFTER = 2.0
@@ -52,6 +54,7 @@ class DiskCache:
         self.root = root
         self.limit = limit
         self._written: int | None = None
+        self._warned = False
 
     def path(self, key: str) -> Path:
         """Where the file of `key` lies, or would."""
@@ -77,6 +80,21 @@ class DiskCache:
         atomic_write(path, write, area="cache")
         self._evict_sometimes(path)
         return path
+
+    def keep(self, key: str, write: Callable[[Path], object]) -> None:
+        """`put`, where the cache can be written; what it would hold is made again next time."""
+        try:
+            self.put(key, write)
+        except ConfigError as error:
+            self.go_on_without(error)
+
+    def go_on_without(self, error: ConfigError) -> None:
+        """Warn, once, that the cache cannot be written; any other error is raised."""
+        if error.code not in _UNWRITABLE:
+            raise error
+        if not self._warned:
+            self._warned = True
+            _LOG.warning("nothing is kept in the cache: %s; %s", error.message, error.help)
 
     def get_or_put(self, key: str, write: Callable[[Path], object], timeout: float = 600) -> Path:
         """The file of `key`, made by `write` if it is missing, by one process at a time."""
@@ -227,8 +245,7 @@ def fingerprint_file(path: str | os.PathLike[str], cache: DiskCache | None = Non
                 return text
     result = _digest(path)
     if _identity(os.stat(path)) == _identity(found):
-        with suppress(ConfigError):  # only slower next time
-            cache.put(key, lambda temporary: temporary.write_text(result))
+        cache.keep(key, lambda temporary: temporary.write_text(result))
     return result
 
 

@@ -52,10 +52,11 @@ def compiler_fingerprint() -> str:
     identity = [[path, s.st_size, s.st_mtime_ns] for path, s in found.items()]
     key = fingerprint("compiler", json.dumps(identity))
     kept = store.get(key)
-    if kept is None:
-        digest = _source_digest(root, found)
-        kept = store.put(key, lambda file: file.write_text(digest))
-    return kept.read_text()
+    if kept is not None:
+        return kept.read_text()
+    digest = _source_digest(root, found)
+    store.keep(key, lambda file: file.write_text(digest))
+    return digest
 
 
 def _source_files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
@@ -104,10 +105,11 @@ def _external_names(path: Path, content: str, store: DiskCache) -> list[str]:
     """
     key = fingerprint("external files", content)
     found = store.get(key)
-    if found is None:
-        names = _find_external(path) if _mentions_external_data(path) else []
-        found = store.put(key, lambda file: file.write_text(json.dumps(names)))
-    return [str(name) for name in json.loads(found.read_text())]
+    if found is not None:
+        return [str(name) for name in json.loads(found.read_text())]
+    names = _find_external(path) if _mentions_external_data(path) else []
+    store.keep(key, lambda file: file.write_text(json.dumps(names)))
+    return names
 
 
 def _find_external(path: Path) -> list[str]:

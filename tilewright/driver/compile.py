@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.core.disk_cache import open_cache
-from tilewright.core.errors import UnsupportedError
+from tilewright.core.errors import ConfigError, UnsupportedError
 from tilewright.core.log import show_log
 from tilewright.driver.cache_key import compilation_key
 from tilewright.driver.options import CompileOptions, Progress, make_options, no_progress
@@ -39,7 +39,7 @@ def compile(
     disable_passes: Collection[str] = (),
     checks: str = "on",
     cache: bool = True,
-    overrides: Path | None = None,
+    overrides: str | os.PathLike[str] | None = None,
     tuned: str | os.PathLike[str] | None = None,
     nearest_workload: bool = False,
     timings: Timings | None = None,
@@ -133,13 +133,21 @@ def compile_container(source: Any, options: CompileOptions) -> Container:
         release_memory()
         return made
 
+    unwritten: list[Artifact] = []
+
     def write(path: Path) -> None:
-        _compiled(source, options).write(path)
+        unwritten.append(_compiled(source, options))
+        unwritten[0].write(path)
+        unwritten.clear()
         release_memory()
 
     found = store.get(key)
     _LOG.info("%s: cache %s, key %s", source_name(source), "hit" if found else "miss", key)
-    return read_container(found or store.get_or_put(key, write))
+    try:
+        return read_container(found or store.get_or_put(key, write))
+    except ConfigError as error:
+        store.go_on_without(error)
+        return (unwritten[0] if unwritten else _compiled(source, options)).container()
 
 
 def _compiled(source: Any, options: CompileOptions) -> Artifact:

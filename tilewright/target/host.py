@@ -48,12 +48,14 @@ def _known_host() -> CpuTarget:
     sources = [Path(file).read_bytes() for file in (__file__, cpu.__file__, costs.__file__)]
     key = fingerprint("host", identity, str(usable_cores()), *sources)
     path = store.get(key)
-    if path is None:
-        text = json.dumps(write_target(_ask_llvm()))
-        path = store.put(key, lambda file: file.write_text(text))
-    known = read_target(json.loads(path.read_text()))
-    assert isinstance(known, CpuTarget)
-    return known
+    if path is not None:
+        known = read_target(json.loads(path.read_text()))
+        assert isinstance(known, CpuTarget)
+        return known
+    found = _ask_llvm()
+    text = json.dumps(write_target(found))
+    store.keep(key, lambda file: file.write_text(text))
+    return found
 
 
 def _ask_llvm() -> CpuTarget:

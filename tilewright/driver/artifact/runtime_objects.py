@@ -14,7 +14,7 @@ from llvmlite import binding
 
 from tilewright.codegen.objects import compile as object_compiler
 from tilewright.core.disk_cache import fingerprint, open_cache
-from tilewright.core.errors import ConfigError, ExecutionError
+from tilewright.core.errors import ExecutionError
 from tilewright.driver.artifact.entry_point import emit_support
 from tilewright.runtime.container import fill_container, read_container
 from tilewright.target.target import Target
@@ -44,8 +44,7 @@ def _kept(target: Target) -> dict[str, bytes]:
     def write(path: Path) -> None:
         fill_container(path, {}, objects, ())
 
-    with suppress(ConfigError):  # only slower next time
-        store.put(key, write)
+    store.keep(key, write)
     return objects
 
 

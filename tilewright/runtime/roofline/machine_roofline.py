@@ -27,7 +27,7 @@ def machine_roofline(
     found = measure_roofline(threads).better(known)
     store = open_cache()
     if store is not None:
-        store.put(_key(threads), lambda file: file.write_text(json.dumps(found.data())))
+        store.keep(_key(threads), lambda file: file.write_text(json.dumps(found.data())))
     return found
 
 
