@@ -31,6 +31,29 @@ def test_wrong_values_are_refused_at_the_door(tmp_path: Path) -> None:
         make_options(tuned=tmp_path / "missing.db")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("target", None),
+        ("precision", []),
+        ("dims", "N=1"),
+        ("dims", {5: 1}),
+        ("disable_passes", "fuse"),
+        ("threads", "2"),
+        ("threads", 100_000),
+        ("cache", "no"),
+        ("overrides", 5),
+        ("tuned", b"records.db"),
+        ("nearest_workload", None),
+        ("timings", 5),
+        ("progress", None),
+    ],
+)
+def test_wrong_arguments_are_named(name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=rf"argument\.(type|value)\]: .*{name} is"):
+        make_options(**{name: value})
+
+
 def test_the_switch_gives_a_folder_of_overrides(tmp_path: Path) -> None:
     with override(override_dir=tmp_path):
         assert make_options().overrides == tmp_path

@@ -33,8 +33,18 @@ def test_an_exported_program_keeps_its_sizes_open() -> None:
     assert model(random(7, 3)).shape == (7, 4)
 
 
+@pytest.mark.parametrize(
+    "source", [None, {}, [], 5, 1.5, True, np.zeros(3), print, object], ids=lambda s: repr(s)[:12]
+)
+def test_what_is_no_model(source: object) -> None:
+    with pytest.raises(ConfigError, match="no model") as caught:
+        tw.compile(source)
+    assert caught.value.code == "compile.source"
+    assert "onnx.ModelProto" in caught.value.help
+
+
 def test_other_sources_take_no_examples() -> None:
-    assert read_source("model.onnx", None) == "model.onnx"
+    assert read_source("model.onnx", None) == Path("model.onnx")
     assert not is_torch("model.onnx")
     with pytest.raises(ConfigError, match="example inputs are for modules of torch"):
         tw.compile("model.onnx", inputs=(1,))

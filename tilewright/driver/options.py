@@ -14,6 +14,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tilewright.core.arguments import (
+    flag_argument,
+    function_argument,
+    mapping_argument,
+    names_argument,
+    path_argument,
+    text_argument,
+    threads_argument,
+    wrong_type,
+)
 from tilewright.core.config import config
 from tilewright.core.errors import ConfigError
 from tilewright.driver.precision import check_precision, machine_for
@@ -80,25 +90,33 @@ def make_options(
     threads: int | None = None,
     cache: bool = True,
     checks: str = "on",
-    overrides: Path | None = None,
+    overrides: str | os.PathLike[str] | None = None,
     tuned: str | os.PathLike[str] | None = None,
     nearest_workload: bool = False,
     timings: Timings | None = None,
     progress: Progress = no_progress,
 ) -> CompileOptions:
     """Options from what a user gives, see `compile`: names are resolved, records read."""
-    machine = machine_for(resolve_target(target), check_precision(precision))
+    resolved = resolve_target(text_argument("target", target))
+    machine = machine_for(resolved, check_precision(text_argument("precision", precision)))
+    disabled = names_argument("disable_passes", disable_passes)
+    sizes = {} if dims is None else mapping_argument("dims", dims, 'sizes by name, as {"N": 1}')
+    if timings is not None and not isinstance(timings, Timings):
+        raise wrong_type("timings", timings, "a Timings")
+    function_argument("progress", progress)
+    folder = None if overrides is None else path_argument("overrides", overrides)
+    nearest = flag_argument("nearest_workload", nearest_workload)
     return CompileOptions(
         machine,
         precision,
-        dict(dims or {}),
-        tuple(sorted({name.replace("-", "_") for name in disable_passes})),
+        dict(sizes),
+        tuple(sorted({name.replace("-", "_") for name in disabled})),
         target,
-        threads,
-        cache,
+        threads_argument(threads),
+        flag_argument("cache", cache),
         _are_on(checks),
-        overrides or config().override_dir,
-        _records(tuned, nearest_workload, machine),
+        folder or config().override_dir,
+        _records(tuned, nearest, machine),
         timings=timings,
         progress=progress,
     )
@@ -120,4 +138,4 @@ def _records(
     # Imported here because most models are compiled without records.
     from tilewright.tune.tuned_schedules import read_tuned_schedules
 
-    return read_tuned_schedules(Path(tuned), target, nearest_workload)
+    return read_tuned_schedules(path_argument("tuned", tuned), target, nearest_workload)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tilewright.core.arguments import path_argument
 from tilewright.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,7 +29,23 @@ def read_source(source: Any, inputs: Any) -> Any:
             f"example inputs are for modules of torch, not for a {type(source).__name__}",
             help="leave `inputs` out; give symbolic sizes a value with `dims`",
         )
-    return source
+    return _checked(source)
+
+
+def _checked(source: Any) -> Any:
+    """The source, if it is something that a model can be read from."""
+    if isinstance(source, str | os.PathLike):
+        return path_argument("the model", source)
+    is_model = hasattr(source, "graph") and hasattr(source, "opset_import")
+    if is_model or hasattr(source, "nodes") or isinstance(source, bytes | bytearray | memoryview):
+        return source
+    what = "None" if source is None else f"a {type(source).__name__}"
+    raise ConfigError(
+        "compile.source",
+        f"{what} is no model",
+        help="give the path of an .onnx file, its bytes, an onnx.ModelProto, a torch.nn.Module "
+        "with inputs=, a program of torch.export, or a Graph",
+    )
 
 
 def source_name(source: Any) -> str:

@@ -22,8 +22,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from tilewright.core.arguments import path_argument
 from tilewright.core.atomic_write import atomic_write
 from tilewright.core.errors import ExecutionError
+from tilewright.core.file_format import HEAD, foreign_format
 from tilewright.runtime.host_memory import address
 
 FORMAT_VERSION = 3
@@ -87,7 +89,7 @@ def write_container(
     def write(temporary: Path) -> None:
         fill_container(temporary, manifest, objects, weights)
 
-    return atomic_write(path, write, area="container")
+    return atomic_write(path_argument("path", path), write, area="container")
 
 
 def fill_container(
@@ -100,7 +102,7 @@ def fill_container(
 
 def read_container(path: str | os.PathLike[str]) -> Container:
     """Read the model at `path`; its weights are mapped, not read."""
-    path = Path(path)
+    path = path_argument("path", path)
     try:
         with open(path, "rb") as file:
             return _read(file, path)
@@ -147,8 +149,10 @@ def _write_weights(file: BinaryIO, start: int, weights: WeightItems) -> int:
 
 
 def _read(file: BinaryIO, path: Path) -> Container:
-    head = file.read(_HEADER_SIZE)
-    _check_magic(head, path)
+    start = file.read(HEAD)
+    _check_magic(start, path)
+    head = start[:_HEADER_SIZE]
+    file.seek(_HEADER_SIZE)
     _, _, digest = _PREFIX.unpack_from(head)
     sizes = head[_PREFIX.size : _PREFIX.size + _SIZES.size]
     text_size, code_offset, code_size, weights_offset, weights_size = _SIZES.unpack(sizes)
@@ -171,10 +175,11 @@ def _read(file: BinaryIO, path: Path) -> Container:
 
 def _check_magic(head: bytes, path: Path) -> None:
     if len(head) < len(_MAGIC) + 1 or not head.startswith(_MAGIC):
+        found = foreign_format(head, path)
         raise ExecutionError(
             "container.magic",
-            f"{path} is not a compiled model",
-            help="give a file written by model.save(); compile other models with tw.compile()",
+            f"{path} is not a compiled model" + (f", but {found.name}" if found else ""),
+            help="give a file written by model.save(); compile an ONNX model with tw.compile()",
         )
     version = head[len(_MAGIC) : len(_MAGIC) + 1].decode("latin-1")
     if version != str(FORMAT_VERSION):

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from tilewright.core.arguments import mapping_argument
 from tilewright.core.errors import ExecutionError, index_outside
 from tilewright.runtime.binding import Binder, Port, check_results
 from tilewright.runtime.container import Container, write_container
@@ -68,7 +69,8 @@ class CompiledModel(ABC):
 
         Where `into` is given it holds an array for each output, to which the results are written.
         """
-        args: Sequence[Any] = self._binder.in_order((), inputs)
+        given = mapping_argument("inputs", inputs, "arrays by the names of the inputs")
+        args: Sequence[Any] = self._binder.in_order((), given)
         targets = None
         if into is not None:
             args, plan = self._bind(args)

@@ -15,7 +15,7 @@ import pytest
 
 from tests.runtime.fake_model import arguments, container, expected
 from tilewright.core.dtypes import dtype
-from tilewright.core.errors import ExecutionError
+from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.runtime.binding import Port
 from tilewright.runtime.container import read_container
 from tilewright.runtime.cpu.executable import Executable
@@ -87,7 +87,7 @@ def test_default_threads() -> None:
 
 
 def test_negative_threads(model: Executable) -> None:
-    with pytest.raises(ExecutionError, match="-1 threads"):
+    with pytest.raises(ConfigError, match="threads is -1"):
         model.set_threads(-1)
 
 

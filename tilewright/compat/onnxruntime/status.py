@@ -98,6 +98,8 @@ _BY_CODE: dict[str, type[Exception]] = {
     "onnx.file": NoSuchFile,
     "onnx.unreadable": NoSuchFile,
     "onnx.damaged": InvalidProtobuf,
+    "onnx.format": InvalidProtobuf,
+    "onnx.opset": Fail,
     "onnx.undefined-value": InvalidArgument,
     "onnx.external-data": InvalidArgument,
     "onnx.external-path": InvalidArgument,

@@ -17,6 +17,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from tilewright.core.arguments import (
+    MAX_THREADS,
+    count_argument,
+    mapping_argument,
+    path_argument,
+    runs_argument,
+)
 from tilewright.core.errors import ExecutionError, Loc, UnsupportedError
 from tilewright.driver.options import make_options
 from tilewright.driver.segmented.executor import CompileGraph, SegmentExecutor
@@ -97,7 +104,8 @@ class SegmentedModel:
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Run the model on inputs by name and give the outputs by name."""
-        return dict(zip((port.name for port in self.outputs), self._run(inputs), strict=True))
+        given = mapping_argument("inputs", inputs, "values by the names of the inputs")
+        return dict(zip((port.name for port in self.outputs), self._run(given), strict=True))
 
     def explain(self) -> str:
         """What the compiler did in each segment that it has compiled so far."""
@@ -118,9 +126,10 @@ class SegmentedModel:
 
     def profile(self, /, *args: Any, runs: int = 10, **named: Any) -> SegmentProfile:
         """Run the model once to compile its segments, then `runs` times with a clock."""
+        times = runs_argument(runs)
         self(*args, **named)
         clocks = []
-        for _ in range(runs):
+        for _ in range(times):
             with Clock() as clock:
                 self(*args, **named)
             clocks.append(clock)
@@ -137,10 +146,11 @@ class SegmentedModel:
 
     def set_threads(self, threads: int) -> None:
         """Use `threads` threads for every segment; 0 means one for each processor."""
+        wanted = count_argument("threads", threads, 0, MAX_THREADS)
         if isinstance(self._compile_graph, SegmentCache):
-            self._compile_graph.threads = threads
+            self._compile_graph.threads = wanted
         for segment in self._program.executables():
-            segment.set_threads(threads)
+            segment.set_threads(wanted)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model to `path` as one file, with the segments that are compiled so far.
@@ -175,9 +185,10 @@ class SegmentedModel:
 
     def export_library(self, path: str | os.PathLike[str]) -> Path:
         """Refused: a library cannot hold the compiler that the segments wait for."""
+        name = path_argument("path", path).name
         raise UnsupportedError(
             "export.segmented",
-            f"{Path(path).name} cannot be made: the model is compiled in segments, because of "
+            f"{name} cannot be made: the model is compiled in segments, because of "
             f"{self.break_reason.message}",
             loc=Loc(self._source.file, self.break_reason.node),
             help="make what is waited for constant; model.save() keeps the model as it is",

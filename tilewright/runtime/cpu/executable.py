@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.core.arguments import MAX_RUNS, MAX_THREADS, count_argument, runs_argument
 from tilewright.core.config import config
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.container import Container
@@ -75,7 +76,8 @@ class Executable(CompiledModel):
 
         arrays, plan = self._bind(self._binder.in_order(args, named))
         manifest = self._container.manifest
-        times = np.zeros((runs, len(manifest["kernels"])), np.int64)
+        count = runs_argument(runs)
+        times = np.zeros((count, len(manifest["kernels"])), np.int64)
         clocked, wholes = [], []
         self._run(arrays)
         for row in times:
@@ -96,7 +98,8 @@ class Executable(CompiledModel):
     def kernel_times(self, /, *args: Any, runs: int = 1) -> np.ndarray:
         """Nanoseconds of each kernel (a column) in each of `runs` runs (a row)."""
         arrays, _ = self._bind(self._binder.in_order(args, {}))
-        times = np.zeros((runs, len(self._container.manifest["kernels"])), np.int64)
+        count = count_argument("runs", runs, 0, MAX_RUNS)
+        times = np.zeros((count, len(self._container.manifest["kernels"])), np.int64)
         for row in times:
             self._run(arrays, times=row)
         return times
@@ -110,13 +113,10 @@ class Executable(CompiledModel):
 
     def set_threads(self, threads: int) -> None:
         """Use `threads` threads from now on; 0 means one for each processor."""
-        if threads < 0:
-            raise ExecutionError(
-                "run.threads", f"{threads} threads asked for", help="0 means one for each processor"
-            )
+        count = count_argument("threads", threads, 0, MAX_THREADS)
         with self._change:
             self._require_open()
-            self._functions["tw_set_threads"](threads)
+            self._functions["tw_set_threads"](count)
 
     def export_library(self, path: str | os.PathLike[str]) -> Path:
         """Write a shared library with a C interface, and its header beside it."""

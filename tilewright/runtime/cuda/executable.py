@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.core.arguments import MAX_THREADS, count_argument, runs_argument
 from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.runtime.arena_layout import arena_layout
 from tilewright.runtime.container import Container
@@ -78,7 +79,7 @@ class CudaExecutable(CompiledModel):
 
     def set_threads(self, threads: int) -> None:
         """Accepts only 0: a GPU uses no threads of the host."""
-        if threads:
+        if count_argument("threads", threads, 0, MAX_THREADS):
             raise ConfigError(
                 "threads.gpu",
                 f"{threads} threads of the processor for a model that runs on a GPU",
@@ -91,6 +92,7 @@ class CudaExecutable(CompiledModel):
         """Run the model `runs` times with an event after each kernel and as often as a whole."""
         from tilewright.runtime.profile import Measured, make_profile
 
+        runs = runs_argument(runs)
         with self._lock:
             arrays, plan = self._bind(self._binder.in_order(args, named))
             context = self._context(plan)

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tilewright.core.arguments import path_argument
 from tilewright.core.atomic_write import atomic_write
 from tilewright.core.errors import ConfigError
 from tilewright.runtime.container import Container
@@ -26,7 +27,7 @@ _CHUNK = 16 << 20  # a multiple of the alignment, so that the chunks join withou
 
 def export_library(container: Container, path: str | os.PathLike[str]) -> Path:
     """Write the library to `path` and its header beside it, each whole or not at all."""
-    path = Path(path)
+    path = path_argument("path", path)
     compiler = _find_compiler()
     name = _library_name(path)
 

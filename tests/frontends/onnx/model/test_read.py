@@ -114,3 +114,28 @@ def test_peak_memory_is_near_the_size_of_the_file(tmp_path: Path) -> None:
         [sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True
     )
     assert int(done.stdout) < 1.5 * path.stat().st_size
+
+
+def test_versions_of_operators_that_do_not_exist(proto: onnx.ModelProto) -> None:
+    for domain, version in (("", 99), ("", 0), ("ai.onnx.ml", 99)):
+        made = onnx.ModelProto()
+        made.CopyFrom(proto)
+        made.opset_import.append(helper.make_opsetid(domain, version))
+        with pytest.raises(FrontendError, match=f"version {version} of the operators") as caught:
+            read_model(made)
+        assert caught.value.code == "onnx.opset"
+    proto.opset_import.append(helper.make_opsetid("somebody.else", 99))
+    read_model(proto)
+
+
+def test_files_that_are_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    for data, name in ((b"GGUF\x03\0\0\0", "a GGUF file"), (b"func @mm(\n", r"\.loops")):
+        path.write_bytes(data)
+        for source in (path, data):
+            with pytest.raises(
+                FrontendError, match=f"is not an ONNX model, but .*{name}"
+            ) as caught:
+                read_model(source)
+            assert caught.value.code == "onnx.format"
+            assert caught.value.help

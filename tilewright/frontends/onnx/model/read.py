@@ -15,7 +15,9 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
+from tilewright.core.arguments import path_argument
 from tilewright.core.errors import FrontendError, Loc
+from tilewright.core.file_format import HEAD, foreign_format
 from tilewright.frontends.onnx.model.detach_weights import Stripped, strip
 from tilewright.frontends.onnx.model.tensors import TensorReader
 from tilewright.frontends.onnx.model.validate import check_wellformed
@@ -24,6 +26,9 @@ Source = str | os.PathLike[str] | bytes | onnx.ModelProto
 
 DOMAINS = ("", "ai.onnx")
 """The two spellings of the default domain."""
+
+NEWEST = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": onnx.defs.onnx_ml_opset_version()}
+"""The newest version of the operators of ONNX's own domains."""
 
 
 @dataclass
@@ -52,9 +57,11 @@ def read_model(source: Source) -> Model:
         called = name if name and isinstance(name, str) else "model"
         return _checked(Model(source, called, TensorReader(None), {}))
     if isinstance(source, bytes | bytearray | memoryview):
-        parts = strip(memoryview(source).cast("B"))
+        data = memoryview(source).cast("B")
+        _check_format(bytes(data[:HEAD]), None)
+        parts = strip(data)
         return _checked(Model(_parse(parts, "model"), "model", TensorReader(None), parts.raw))
-    path = Path(source)
+    path = path_argument("the model", source)
     parts = _map(path)
     proto = _parse(parts, path.name)
     return _checked(Model(proto, path.name, TensorReader(path.parent), parts.raw))
@@ -75,13 +82,25 @@ def _map(path: Path) -> Stripped:
             if size == 0:
                 raise FrontendError("onnx.damaged", f"{path} is empty", help="download it again")
             # The views that `strip` makes keep the mapping alive.
-            return strip(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            _check_format(bytes(data[:HEAD]), path)
+            return strip(data)
     except OSError as error:
         raise FrontendError(
             "onnx.file",
             f"cannot read {path}: {error.strerror or error}",
             help="give the path of an .onnx file",
         ) from error
+
+
+def _check_format(head: bytes, path: Path | None) -> None:
+    """Name a file that is something else than an ONNX model."""
+    found = foreign_format(head, path)
+    if found is not None:
+        name = "the model" if path is None else str(path)
+        raise FrontendError(
+            "onnx.format", f"{name} is not an ONNX model, but {found.name}", help=found.help
+        )
 
 
 def _parse(parts: Stripped, file: str) -> onnx.ModelProto:
@@ -111,5 +130,20 @@ def _checked(model: Model) -> Model:
             loc=Loc(model.file),
             help="add an opset_import for the domain ai.onnx",
         )
+    _check_versions(model)
     check_wellformed(model.proto, model.file)
     return model
+
+
+def _check_versions(model: Model) -> None:
+    """Refuse versions of ONNX's operators that do not exist: what they mean is not known."""
+    for domain, version in model.opsets.items():
+        newest = NEWEST.get(domain)
+        if newest is not None and not 1 <= version <= newest:
+            raise FrontendError(
+                "onnx.opset",
+                f"{model.file} uses version {version} of the operators of {domain or 'ai.onnx'}, "
+                f"where the newest known is {newest}",
+                loc=Loc(model.file),
+                help="export the model for an older opset, or install a newer onnx",
+            )
