@@ -8,7 +8,7 @@ from tests.differential.native import random_inputs
 from tests.differential.random_models import random_model
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, random_graph
-from tilewright.arith.expr import const
+from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import FusedAttrs, Graph
 from tilewright.ir.graph.verify import verify_graph
@@ -150,6 +150,19 @@ def test_work_is_not_repeated_for_every_use_in_a_product() -> None:
     after, not_fused = reported(g.graph(g("matmul", g("exp", x), w)))
     assert len(after.nodes) == 2
     assert reasons(not_fused) == ["exp would be computed again for every use in matmul"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "apart"), [(const(64), False), (const(2), True), (Var("B"), True)]
+)
+def test_rows_of_a_product_are_next_to_each_other(rows: Expr, apart: bool) -> None:
+    g = _Maker("f")
+    x, w = g.input("x", tensor(F32, rows, 30, 16)), g.constant(np.ones((16, 24), np.float32))
+    fused, not_fused = reported(g.graph(g("matmul", g("transpose", x, perm=(1, 0, 2)), w)))
+    together = [("out_fusable", ["transpose", "matmul"])]
+    alone = [("injective", ["transpose"]), ("out_fusable", ["matmul"])]
+    assert groups(fused) == (alone if apart else together)
+    assert reasons(not_fused) == ["matmul would compute few rows at a time"] * apart
 
 
 def test_an_epilogue_has_the_shape_of_the_tiles() -> None:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from tilewright.core.errors import ConfigError
 from tilewright.passes.algebra.combine_parallel_matmuls import combine_parallel_matmuls
 from tilewright.passes.algebra.fold_scale_bias import fold_scale_bias
+from tilewright.passes.algebra.hoist_from_loops import hoist_from_loops
 from tilewright.passes.algebra.merge_embedding_lookups import merge_embedding_lookups
 from tilewright.passes.algebra.one_hot_matmul_to_gather import one_hot_matmul_to_gather
 from tilewright.passes.algebra.prove_indices import prove_indices
@@ -58,6 +59,9 @@ FRONT: tuple[Pass, ...] = (
     fold_constants,
     simplify_conditionals,
     simplify_loops,
+    hoist_from_loops,
+    dce,
+    simplify_loops,  # operands that are not read any more
     cse,
     dce,
     simplify_algebra,

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tilewright.arith.expr import as_int
 from tilewright.ir.graph.nodes import Constant, FusedAttrs, Graph, Node, Value
 from tilewright.ops.conv.sliding_window import WindowAttrs
 from tilewright.ops.elementwise.define import is_pointwise
@@ -41,6 +42,8 @@ FUSABLE = ("injective", "reduction", "out_fusable")
 MAX_NODES = 32
 # The same for what a kernel reads.
 MAX_READS = 32
+# Rows of a product that fill a tile; how many a symbolic size has is not known.
+MIN_ROWS = 8
 
 
 @dataclass
@@ -129,7 +132,18 @@ class _Fuser:
             return f"{busy[0]} would be computed again for every use in {n.op}"
         if _takes_vectors(n) and any(_moves_last(m) for m in source.nodes):
             return f"{n.op} would read its vectors element by element"
+        if self._scatters_rows(source, n):
+            return f"{n.op} would compute few rows at a time"
         return None
+
+    def _scatters_rows(self, source: _Group, n: Node) -> bool:
+        """Whether the rows of a product with one matrix, next to each other if copied, are not."""
+        if n.op != "matmul" or n.inputs[0] not in source.members:
+            return False
+        rows, columns = (self.graph.tensor_type(name).shape for name in n.inputs)
+        if len(rows) < 3 or len(columns) != 2 or not any(map(_keeps_last, source.nodes)):
+            return False
+        return (as_int(rows[-2]) or 0) < MIN_ROWS
 
     def _packing_obstacle(self, source: _Group, n: Node) -> str | None:
         """What a product packs stays with the product, not with what computes it."""
@@ -228,6 +242,10 @@ def _takes_vectors(n: Node) -> bool:
 
 def _moves_last(n: Node) -> bool:
     return isinstance(n.attrs, TransposeAttrs) and n.attrs.perm[-1] != n.type.rank - 1
+
+
+def _keeps_last(n: Node) -> bool:
+    return isinstance(n.attrs, TransposeAttrs) and not _moves_last(n)
 
 
 def _label(n: Node) -> str:
