@@ -144,7 +144,7 @@ def rearranged(m: Dim, n: Dim, k: Dim) -> Graph:
 def gathered(m: Dim, n: Dim, k: Dim) -> Graph:
     b = _Maker("gathered")
     table, rows = b.input(m, n), b.input(k, dtype=I64)
-    return b.g.graph(b.add("gather", table, rows, axis=0))
+    return b.g.graph(b.add("gather", table, rows, axis=0, mode="clip"))  # of any table's size
 
 
 def grid_sample(m: Dim, n: Dim, k: Dim) -> Graph:

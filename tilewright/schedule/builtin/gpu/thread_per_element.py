@@ -51,6 +51,8 @@ def bind_threads(sch: Schedule, loops: Iterable[str]) -> None:
 def bind_points(sch: Schedule, loops: list[str], threads: int = THREADS) -> str:
     """Distribute the iterations of nested loops over threads; gives the thread loop."""
     point = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+    if as_int(find_loop(sch.func, point).extent) == 1:
+        threads = 1  # more would all have the only element
     block, thread = sch.split(point, [None, threads])
     sch.bind(block, "grid")
     sch.bind(thread, "thread")
