@@ -23,6 +23,14 @@ def test_unary(name: str) -> None:
     check(getattr(torch, name), X, rtol=1e-5)
 
 
+@pytest.mark.parametrize("decimals", [1, 3, -2, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_round_to_decimals(dtype: torch.dtype, decimals: int) -> None:
+    ties = torch.tensor([0.05, 0.15, 0.25, 2.5, 149.99, 150.0, 250.0, -0.0, torch.inf, torch.nan])
+    x = torch.cat([random(20) * 300, ties]).to(dtype)
+    check(lambda a: torch.round(a, decimals=decimals), x, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("name", POSITIVE)
 def test_on_positive_numbers(name: str) -> None:
     check(getattr(torch, name), X.abs() + 1e-6)

@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.core.dtypes import BOOL
+from tilewright.core.dtypes import BOOL, F32
 from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
 from tilewright.frontends.torch.convert.shape import expanded
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ops.elementwise.activation import AlphaAttrs, GeluAttrs, HardSigmoidAttrs
 from tilewright.ops.elementwise.arithmetic import ModAttrs
+
+MAX_POWER_OF_TEN = 308
+"""The greatest exponent of ten that a number of Python holds."""
 
 
 def same(c: TorchContext, n: AtenCall) -> Result:
@@ -45,6 +48,20 @@ def sign(c: TorchContext, n: AtenCall) -> Result:
 def rounding(op: str) -> Converter:
     """An operator on floats that leaves integers as they are."""
     return lambda c, n: n["self"] if n.dtype.is_integer else c.add(n, op, n["self"])
+
+
+def round_to_decimals(c: TorchContext, n: AtenCall) -> Result:
+    """Rounded to so many decimals: scaled, rounded and scaled back, 16-bit types in f32."""
+    decimals = n.get("decimals", 0)
+    if n.dtype.is_integer or not decimals:
+        return rounding("round")(c, n)
+    wide = F32 if n.dtype.bits < 32 else n.dtype
+    power = abs(decimals)
+    # a power that the type cannot hold is infinite, and the result is no number: as in eager
+    scale = c.constant(10.0**power if power <= MAX_POWER_OF_TEN else math.inf, wide)
+    there, back = ("mul", "div") if decimals > 0 else ("div", "mul")
+    scaled = c.add(n, there, c.operand(n, n["self"], wide), scale)
+    return c.cast(n, c.add(n, back, c.add(n, "round", scaled), scale), n.dtype)
 
 
 def binary(op: str, on_bools: str = "") -> Converter:
@@ -218,7 +235,8 @@ _COPIES = (
 CONVERTERS: dict[str, Converter] = {
     **{name: same for name in _COPIES},
     **{f"aten.{name}": unary(name) for name in _SAME_NAME},
-    **{f"aten.{name}": rounding(name) for name in ("floor", "ceil", "round")},
+    **{f"aten.{name}": rounding(name) for name in ("floor", "ceil")},
+    "aten.round": round_to_decimals,
     "aten.sign": sign,
     "aten.sgn": sign,
     "aten.copy": copy,
