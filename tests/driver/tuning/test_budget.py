@@ -8,6 +8,9 @@ from tilewright.driver.tuning.budget import (
     COMPARISON_SECONDS,
     COMPARISONS,
     FINAL_SHARE,
+    LATER_SECONDS,
+    LATER_SHARE,
+    MODEL_PART,
     SMALL_BATCH,
     Budget,
 )
@@ -74,7 +77,7 @@ def test_the_model_has_its_share_of_a_budget(clock: Clock) -> None:
 
 
 def test_a_model_is_compared_for_longer_where_there_is_time() -> None:
-    assert Budget(8, None, 16).comparison_seconds == COMPARISON_SECONDS
+    assert Budget(8, None, 16).comparison_seconds < COMPARISON_SECONDS
     assert Budget(None, 60.0, 16).comparison_seconds == COMPARISON_SECONDS
     assert Budget(None, 600.0, 16).comparison_seconds == pytest.approx(20.0)
 
@@ -92,3 +95,24 @@ def test_slow_trials_come_a_few_at_a_time(clock: Clock) -> None:
     assert budget.allowed(1, 0) == SMALL_BATCH
     clock.now += 20
     assert budget.allowed(1, 0) == 1
+
+
+def test_comparing_after_trials_alone_ends_too(clock: Clock) -> None:
+    budget = Budget(8, None, 16, clock)
+    clock.now += 10
+    assert not budget.is_late
+    budget.begin_comparisons()
+    assert budget.comparison_seconds == MODEL_PART * LATER_SECONDS
+    clock.now += LATER_SECONDS * (1 - COMPARISONS * MODEL_PART) - 1
+    assert not budget.is_late
+    clock.now += 2
+    assert budget.is_late
+    assert not budget.is_over
+    clock.now += LATER_SECONDS
+    assert budget.is_over
+    long = Budget(512, None, 16, clock)
+    clock.now += 1000
+    long.begin_comparisons()
+    assert long.comparison_seconds == COMPARISON_SECONDS
+    clock.now += LATER_SHARE * 1000 - 1
+    assert not long.is_over

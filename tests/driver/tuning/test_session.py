@@ -17,8 +17,10 @@ import tilewright as tw
 from tests.driver.tuning.fakes import MODEL, RANDOM, database, session, use_fakes
 from tests.models import mlp, random_inputs, reference, save
 from tests.tune.measure.local_cluster import local_cluster, worker_pids
+from tilewright.cli.commands.tune import _latency
 from tilewright.core.errors import ConfigError, ExecutionError, TuneError
 from tilewright.driver.tuning import session as session_module
+from tilewright.driver.tuning.budget import Budget
 from tilewright.driver.tuning.end_to_end import Latency
 from tilewright.driver.tuning.extract_tasks import TuningTask
 from tilewright.driver.tuning.session import BUILD_WORKER, SearchSettings, TuningSession
@@ -101,6 +103,34 @@ def test_an_interrupt_ends_the_search_and_keeps_what_was_found(
         assert report.trials == len(_measured(records)) == 10
         assert fake.compared
         assert any(winner(search) for search in report.searches)
+
+
+def test_a_second_interrupt_still_gives_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    fake = use_fakes(monkeypatch)
+    fake.interrupt_at = 10
+    monkeypatch.setattr(session_module, "decide", interrupt)
+    with Records(database(tmp_path)) as records:
+        report = session(records, trials=100).run()
+        assert report.interrupted
+        assert report.undecided
+        assert report.trials == len(_measured(records)) == 10
+    assert "goes on from there" in _latency(report)
+
+
+def test_no_schedule_is_used_where_the_time_for_halving_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_fakes(monkeypatch, Latency(1.0, 1.0, NO_DIFFERENCE))
+    monkeypatch.setattr(Budget, "is_over", True)
+    with Records(database(tmp_path)) as records:
+        report = session(records, trials=30, scheduler="round-robin").run()
+        assert report.latency == Latency(1.0, 1.0, NO_DIFFERENCE)
+        assert not any(map(winner, report.searches))
 
 
 class _Timed:

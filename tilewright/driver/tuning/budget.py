@@ -17,6 +17,10 @@ COMPARISON_SHARE = 1 / 30
 COMPARISONS = 2
 # The largest fraction of a budget for the comparisons of tasks, and for that of the model.
 FINAL_SHARE = 0.3
+# Where only trials are given, all comparisons together may take this fraction of the time of the
+# search, and so many seconds after a short one; a part of that is for one comparison of the model.
+LATER_SHARE, LATER_SECONDS = 0.5, 30.0
+MODEL_PART = 0.25
 # The largest fraction for one batch, so that there can be several.
 BATCH_SHARE = 0.15
 # Smaller batches are not worth what choosing them takes, and before anything is measured nobody
@@ -42,6 +46,7 @@ class Budget:
         self.batch = batch
         self._clock = clock
         self._start = self._begun = clock()
+        self._compared_since: float | None = None
         self._known = 0
 
     def begin(self, known: int) -> None:
@@ -53,20 +58,46 @@ class Budget:
         """Seconds since the session began."""
         return self._clock() - self._start
 
+    def begin_comparisons(self) -> None:
+        """The search has ended, and what it has found is compared."""
+        self._compared_since = self.elapsed
+
     @property
     def is_late(self) -> bool:
-        """Whether all that is left of the budget of time is for the model as a whole."""
-        return self.budget is not None and self.elapsed >= self.budget - self._model_seconds
+        """Whether all the time that is left is for the model as a whole."""
+        return self.elapsed >= self._end - self._model_seconds
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no time is left for a further comparison of the model."""
+        return self.elapsed >= self._end
 
     @property
     def comparison_seconds(self) -> float:
         """How long the model before and after may be compared."""
-        return max(COMPARISON_SECONDS, COMPARISON_SHARE * (self.budget or 0.0))
+        if self.budget is not None:
+            return max(COMPARISON_SECONDS, COMPARISON_SHARE * self.budget)
+        return min(COMPARISON_SECONDS, MODEL_PART * self._later_seconds)
+
+    @property
+    def _later_seconds(self) -> float:
+        """How long all comparisons may take where only trials are given."""
+        return max(LATER_SECONDS, LATER_SHARE * (self._compared_since or 0.0))
+
+    @property
+    def _end(self) -> float:
+        """When the last comparison should be over, in seconds since the session began."""
+        if self.budget is not None:
+            return self.budget
+        if self._compared_since is None:
+            return math.inf
+        return self._compared_since + self._later_seconds
 
     @property
     def _model_seconds(self) -> float:
         """What is kept for the comparison of the model."""
-        return min(COMPARISONS * self.comparison_seconds, FINAL_SHARE * (self.budget or 0.0))
+        wanted = COMPARISONS * self.comparison_seconds
+        return wanted if self.budget is None else min(wanted, FINAL_SHARE * self.budget)
 
     def left(self, done: int) -> float:
         """Seconds until the search ends, as far as can be told after so many trials."""

@@ -5,7 +5,8 @@
 
 What is in the records counts: the same session again measures nothing twice and goes on where the
 last one ended, however it ended. An interrupt ends the search; what it found is still compared with
-the built-in schedules. A second one ends that as well.
+the built-in schedules, for a while. A second one ends that as well, and the report has what is
+known by then.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class TuningReport:
     skipped: list[str] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
+    # Whether the comparisons with the built-in schedules were interrupted as well.
+    undecided: bool = False
     latency: Latency | None = None
 
     @property
@@ -153,9 +156,13 @@ class TuningSession:
                     self._search(scheduler, measurer, folder)
             except KeyboardInterrupt:
                 self.report.interrupted = True
-            with self._measurer() as measurer:
-                self._decide(measurer, folder)
-                self._check_model(whole, measurer)
+            self.budget.begin_comparisons()
+            try:
+                with self._measurer() as measurer:
+                    self._decide(measurer, folder)
+                    self._check_model(whole, measurer)
+            except KeyboardInterrupt:
+                self.report.interrupted = self.report.undecided = True
         self.report.seconds = self.budget.elapsed
         _LOG.info("tuned in %.0f s: %d trials", self.report.seconds, self.report.trials)
         return self.report
@@ -231,7 +238,8 @@ class TuningSession:
 
         A kernel alone finds its operands in other caches than in a model. Of schedules that were
         faster alone and not together, the half with the least expected gain is given up, until the
-        rest is faster. Those that were faster together before are not measured again.
+        rest is faster or the time for comparisons is over. Those that were faster together before
+        are not measured again.
         """
         won = [(search, winner(search)) for search in sorted(self.report.searches, key=_promise)]
         used = [(search, found[0]) for search, found in won if found is not None]
@@ -243,7 +251,7 @@ class TuningSession:
             )
             if latency.result not in (NO_DIFFERENCE, SLOWER):
                 return
-            kept = len(used) // 2
+            kept = 0 if self.budget.is_over else len(used) // 2
             for search, trace in used[kept:]:
                 self.writer.add(search.task, rejected(search, trace, latency.result))
             used = used[:kept]
