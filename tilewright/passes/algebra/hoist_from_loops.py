@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tilewright.arith.expr import Expr, as_int, const
+from tilewright.arith.expr import Expr, as_int, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.core.node import node
 from tilewright.ir.graph.dims import symbols_of
@@ -219,17 +219,11 @@ def _pointwise(outside: _Outside, n: Node, extent: Expr) -> str:
 
 def _matmul(outside: _Outside, n: Node, extent: Expr) -> str:
     """The rows of all steps are rows of one product."""
-    g, size = outside.g, outside.found.body.tensor_type(n.inputs[0]).shape[-1]
-    x = outside.value(n.inputs[0])
-    rows = g.type(x).elements
-    product = g.add(
-        "matmul",
-        g.reshape(x, (simplify(rows // size), size)),
-        outside.value(n.inputs[1]),
-        attrs=n.attrs,
-        loc=n.loc,
-    )
-    return g.reshape(product, (extent, *n.type.shape))
+    g, x = outside.g, outside.value(n.inputs[0])
+    *sizes, width = g.type(x).shape
+    rows = g.reshape(x, (product(tuple(sizes)), width))
+    found = g.add("matmul", rows, outside.value(n.inputs[1]), attrs=n.attrs, loc=n.loc)
+    return g.reshape(found, (extent, *n.type.shape))
 
 
 def _reshape(outside: _Outside, n: Node, extent: Expr) -> str:
@@ -300,7 +294,7 @@ def _sum(g: Rewriter, n: Node, joined: Node, weights: np.ndarray) -> str | None:
         if size is None:
             return None
         rows = g.constant(weights[first : first + size])
-        product = g.add("matmul", part, rows, attrs=n.attrs)
-        total = g.add("add", total, product) if total else product
+        term = g.add("matmul", part, rows, attrs=n.attrs)
+        total = g.add("add", total, term) if total else term
         first += size
     return total

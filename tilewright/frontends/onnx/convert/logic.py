@@ -27,7 +27,8 @@ def _comparison(op: str) -> Converter:
         if limit is None or c.type(n.required(1)).dtype not in EXACT:
             return compare_any(c, n)
         integers = [_as_integer(c, n, n.required(i)) for i in (0, 1)]
-        known = [c.g.symbolic_value(v).reshape(-1)[0] for v in integers if v]  # type: ignore[union-attr]
+        found = [c.g.symbolic_value(v) for v in integers if v]
+        known = [e.reshape(-1)[0] for e in found if e is not None]
         if len(known) < 2:
             return compare_any(c, n)
         # One operand within the limits is enough: the order of the rounded ones is the same.
