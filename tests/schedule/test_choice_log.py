@@ -57,7 +57,7 @@ def test_tiles_of_tensor_cores_are_spelled_with_their_times() -> None:
     best = min(MULTISTAGE_TILES, key=lambda t: shape.us(t, H200.sm_count))
     with recorded_choices() as choices:
         begin_kernel("mm")
-        record_tile(best, MULTISTAGE_TILES, shape, H200)
+        record_tile("tile", best, MULTISTAGE_TILES, shape, H200)
     (tile,) = choices["mm"]
     assert "stages, data_parallel" in tile.taken.value
     assert tile.second is not None

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from tilewright.driver.options import make_options
 from tilewright.driver.report.explorer.document import ExploredModel, explorer_document
+from tilewright.driver.report.explorer.explore import explore
 from tilewright.driver.report.explorer.graph_stages import GraphStages
 
 
@@ -35,3 +40,20 @@ def test_rows_leave_constants_out_of_the_operands(measured: ExploredModel) -> No
         assert kind.startswith("f32[")
         assert source
         assert (op == "conv") <= bool(weights)
+
+
+def test_kernels_are_found_whatever_an_output_is_called() -> None:
+    nodes = [
+        helper.make_node("TopK", ["x", "k"], ["a", "b"]),
+        helper.make_node("Identity", ["a"], ["y"]),
+    ]
+    ports = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [n])
+        for name, n in (("x", 8), ("y", 2))
+    ]
+    weights = [numpy_helper.from_array(np.array([2]), "k")]
+    model = helper.make_model(helper.make_graph(nodes, "g", ports[:1], ports[1:], weights))
+    explored = explore("g", model, make_options("x86-64-v3"))
+    document = explorer_document(explored)
+    found = [group["step"] for group in document["graphs"][-1]["groups"]]
+    assert found == list(range(len(document["steps"])))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.core.errors import ConfigError
+from tilewright.core.errors import ConfigError, FrontendError
 from tilewright.driver.report.explorer.document import ExploredModel
 from tilewright.driver.report.explorer.server import HOST, LiveExplorer, make_server
 
@@ -40,6 +40,8 @@ def test_a_model_is_built_again_when_its_file_changes(
 
     def make() -> ExploredModel:
         made.append(1)
+        if len(made) > 2:
+            raise FrontendError("onnx.parse", "half written")
         return unmeasured
 
     with served(LiveExplorer(file, make)) as address:
@@ -48,10 +50,15 @@ def test_a_model_is_built_again_when_its_file_changes(
         assert 'id="kernel-0"' not in page  # texts are asked for
         texts = json.loads(get(f"{address}/texts/kernel-4"))
         assert texts["assembly"]
-        assert get(f"{address}/version") == "1"
+        assert json.loads(get(f"{address}/version")) == {"version": 1, "problem": ""}
         os.utime(file, ns=(1, 1))
-        assert get(f"{address}/version") == "2"
+        assert json.loads(get(f"{address}/version"))["version"] == 2
         assert len(made) == 2
+        os.utime(file, ns=(2, 2))
+        state = json.loads(get(f"{address}/version"))
+        assert state["version"] == 2
+        assert "half written" in state["problem"]
+        assert "<title>convnet.onnx" in get(f"{address}/")
         with pytest.raises(urllib.error.HTTPError, match="404"):
             get(f"{address}/texts/kernel-99")
 

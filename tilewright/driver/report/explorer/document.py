@@ -206,12 +206,15 @@ def _choice(choice: ScheduleChoice) -> dict[str, Any]:
 
 def _graphs(build: ModelBuild) -> tuple[GraphStages, list[dict[str, Any]]]:
     """The graphs, and the passes with the number of the graph after each."""
-    steps = {step.node.name: number for number, step in enumerate(build.steps)}
-    stages, docs = GraphStages(steps), {n: pass_doc(p) for n, p in all_passes().items()}
     kept: list[Graph] = build.log.graphs or [build.graph]
-    now, passes = stages.add(kept[0]), []
+    # Outputs get the names that the model has for them after the last pass.
+    pairs = zip(build.graph.nodes, kept[-1].nodes, strict=True)
+    names = {named.name: before.name for named, before in pairs}
+    steps = {names.get(s.node.name, s.node.name): number for number, s in enumerate(build.steps)}
+    stages, docs = GraphStages(steps), {n: pass_doc(p) for n, p in all_passes().items()}
+    now, passes = stages.add(kept[0], final=kept[0] is kept[-1]), []
     for before, after, record in zip(kept, kept[1:], build.log.records, strict=False):
-        now = stages.add(after, before) if after is not before else now
+        now = stages.add(after, before, after is kept[-1]) if after is not before else now
         passes.append(
             {
                 "name": record.name,

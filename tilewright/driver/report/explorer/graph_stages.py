@@ -7,7 +7,7 @@ A fused kernel is a group of the operators that it computes, under the names tha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,9 +29,12 @@ class GraphStages:
     rows: dict[Row, int] = field(default_factory=dict)
     graphs: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, graph: Graph, before: Graph | None = None) -> int:
-        """Add a graph; the number of it. `before` is the one that a pass made it of."""
-        found = _Flattened(before)
+    def add(self, graph: Graph, before: Graph | None = None, final: bool = False) -> int:
+        """Add a graph; the number of it. `before` is the one that a pass made it of.
+
+        In the `final` graph operators that are kernels by themselves are groups, too.
+        """
+        found = _Flattened(before, self.steps if final else ())
         found.add(graph)
         self.graphs.append(
             {
@@ -55,8 +58,9 @@ class GraphStages:
 class _Flattened:
     """The operators of a graph, those of fused kernels and of control flow in groups."""
 
-    def __init__(self, before: Graph | None) -> None:
+    def __init__(self, before: Graph | None, kernels: Container[str]) -> None:
         self.rows: list[Row] = []
+        self._kernels = kernels
         # By the name of the node that has a region: the positions of what is in it.
         self.groups: dict[str, range] = {}
         self._before: defaultdict[_Key, list[Node]] = defaultdict(list)
@@ -68,9 +72,6 @@ class _Flattened:
         """Add the nodes of a graph."""
         for n in graph.nodes:
             names = {i: i for i in (*n.inputs, *n.outputs)}
-            if not n.regions:
-                self._row(n, names, graph)
-                continue
             start = len(self.rows)
             if n.op == "fused":
                 self._fused(n, graph)
@@ -78,7 +79,8 @@ class _Flattened:
                 self._row(n, names, graph)
                 for region in n.regions:
                     self.add(region)
-            self.groups[n.name] = range(start, len(self.rows))
+            if n.regions or n.name in self._kernels:
+                self.groups[n.name] = range(start, len(self.rows))
 
     def _fused(self, n: Node, graph: Graph) -> None:
         region = n.regions[0]

@@ -43,7 +43,9 @@ def explorer_page(
         "STYLE": _read("style.css"),
         "IMPORTS": json.dumps({"imports": dict(_modules())}),
         "ENTRY": f'import "explorer/{_ENTRY}";',
-        "DATA": "\n".join(_deflated(*pair) for pair in (("document", document), *texts)),
+        "DOCUMENT": _deflated("document", document),
+        # Behind the script, which need not wait for them.
+        "TEXTS": "\n".join(_deflated(*pair) for pair in texts),
     }
     page = _read("index.html")
     for name, text in parts.items():

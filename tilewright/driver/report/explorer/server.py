@@ -2,13 +2,14 @@
 
 /              the page; it asks for `version` every other second, and reloads if it is another
 /texts/NAME    the texts of a kernel, made when they are asked for
-/version       the number of times that the model was built
+/version       {"version": how often the model was built, "problem": why it now cannot be}
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from tilewright.core.errors import ConfigError
+from tilewright.core.errors import ConfigError, Error
 from tilewright.driver.report.explorer.document import ExploredModel, explorer_document
 from tilewright.driver.report.explorer.kernel_texts import kernel_texts
 from tilewright.driver.report.explorer.page import explorer_page
@@ -33,7 +34,8 @@ class LiveExplorer:
         self._lock = Lock()
         self._changed = path.stat().st_mtime_ns
         self._shown = _Shown(make())
-        self.version = 1
+        self._version = 1
+        self._problem = ""
 
     def answer(self, address: str) -> tuple[str, str] | None:
         """The type and the text of what lies at an address, `None` where nothing does."""
@@ -42,16 +44,21 @@ class LiveExplorer:
                 return "text/html", self._shown.page
             if address == "/version":
                 self._refresh()
-                return "application/json", str(self.version)
+                state = {"version": self._version, "problem": self._problem}
+                return "application/json", json.dumps(state)
             found = self._shown.text(address.removeprefix("/texts/"))
             return None if found is None else ("application/json", found)
 
     def _refresh(self) -> None:
         changed = self._path.stat().st_mtime_ns if self._path.exists() else self._changed
-        if changed != self._changed:
-            self._changed = changed
+        if changed == self._changed:
+            return
+        self._changed, self._problem = changed, ""
+        try:
             self._shown = _Shown(self._make())
-            self.version += 1
+            self._version += 1
+        except Error as error:  # it may be half written; the page says so, and shows the one before
+            self._problem = str(error)
 
 
 class _Shown:
@@ -90,8 +97,9 @@ def make_server(explorer: LiveExplorer, port: int) -> ThreadingHTTPServer:
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Cache-Control", "no-store")
-            self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # a browser that has left wants no answer
+                self.end_headers()
+                self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing of each request."""

@@ -10,24 +10,33 @@ export function readDocument() {
   return inflate(document.getElementById("document").textContent);
 }
 
+// The script runs before the texts behind it are read.
+const complete = document.readyState === "loading"
+  ? new Promise((done) => document.addEventListener("DOMContentLoaded", done))
+  : Promise.resolve();
 const texts = new Map();
 
 // The texts of a kernel by their name; each is expanded once.
 export function readText(name) {
-  if (!texts.has(name)) {
-    const embedded = document.getElementById(name);
-    const text = embedded ? inflate(embedded.textContent) : fetch(`texts/${name}`).then((r) => r.json());
-    texts.set(name, text);
-  }
+  if (!texts.has(name)) texts.set(name, complete.then(() => expand(name)));
   return texts.get(name);
 }
 
-// Where the page is served, load it anew when the model was built again.
-export async function followServer() {
-  const read = async () => (await fetch("version")).text();
-  const shown = await read();
-  setInterval(async () => {
-    const now = await read().catch(() => shown); // the server may have ended
-    if (now !== shown) location.reload();
-  }, 2000);
+function expand(name) {
+  const embedded = document.getElementById(name);
+  return embedded ? inflate(embedded.textContent) : fetch(`texts/${name}`).then((answer) => answer.json());
+}
+
+const PAUSE = 2000;
+
+// Where the page is served, load it anew when the model was built again; `tell` of what hinders it.
+export async function followServer(tell) {
+  const read = async () => (await fetch("version")).json();
+  let now = await read();
+  for (const shown = now.version; now.version === shown;) {
+    await new Promise((done) => setTimeout(done, PAUSE));
+    now = await read().catch(() => ({ version: shown, problem: "The server has ended." }));
+    tell(now.problem);
+  }
+  location.reload();
 }

@@ -53,7 +53,7 @@ export class GraphView {
     const room = this.element.clientWidth;
     if (!room || this.room === room) return;
     this.room = room;
-    this.zoom(Math.max(0.55, Math.min(1, room / this.layout.width)));
+    this.zoom(Math.max(0.7, Math.min(1, room / this.layout.width)));
     const first = this.layout.boxes[0];
     if (first) this.element.scrollLeft = first.x * this.scale - room / 2 + 60;
   }
@@ -93,7 +93,7 @@ export class GraphView {
 
   edge({ from, to, points }) {
     const reason = this.note(this.units[from], this.units[to]);
-    const far = points.length === 2 && points[1][1] - points[0][1] > 1500;
+    const far = points.length === 2 && points[1][1] - points[0][1] > 600;
     const path = svg("path", { d: far ? stubs(points) : curve(points), class: reason ? "edge why" : "edge" });
     if (!reason) return path;
     const [x, y] = middle(points);

@@ -42,7 +42,7 @@ export function kernelsPage(data) {
     const sign = sorting.down ? -1 : 1;
     shown.sort((a, b) => sign * compare(key(a), key(b)) || a.number - b.number);
     found.textContent = words.length ? plural(shown.length, "match").replace("matchs", "matches") : "";
-    head.replaceChildren(...headings(() => update()));
+    head.replaceChildren(...headings(() => update(), data.model.measured));
     list.resize(shown.length);
     body.scrollTop = 0;
   }
@@ -54,14 +54,14 @@ export function kernelsPage(data) {
 
 const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
 
-function headings(update) {
+function headings(update, measured) {
   return Object.entries(COLUMNS).map(([name, [title, , down]]) => h("button", {
     class: name, "aria-pressed": sorting.by === name,
     onclick: () => {
       sorting = { by: name, down: sorting.by === name ? !sorting.down : down };
       update();
     },
-  }, title, sorting.by === name ? h("span", { class: "arrow" }, sorting.down ? " ↓" : " ↑") : null));
+  }, name === "roof" && !measured ? "At roof" : title, sorting.by === name ? h("span", { class: "arrow" }, sorting.down ? " ↓" : " ↑") : null));
 }
 
 function text(data, kernel) {

@@ -6,7 +6,7 @@
 const GAP_X = 28;
 const GAP_Y = 44;
 // Longer edges are not led through the layers.
-const MAX_SPAN = 60;
+const MAX_SPAN = 24;
 const SWEEPS = 6;
 
 export function layout(boxes, edges) {

@@ -31,7 +31,7 @@ async function start() {
   window.addEventListener("hashchange", show);
   window.addEventListener("keydown", onKey);
   show();
-  if (data.live) followServer();
+  if (data.live) followServer((text) => (document.getElementById("problem").textContent = text));
   document.documentElement.dataset.ready = performance.now().toFixed(0);
 }
 
@@ -40,7 +40,9 @@ function open(data) {
   const view = VIEWS[name]?.[1] ?? MORE[name] ?? kernelsPage;
   const tab = name === "kernel" || !(name in VIEWS) ? "kernels" : name;
   for (const link of document.querySelectorAll("#tabs a")) {
-    link.setAttribute("aria-selected", link.id === `tab-${tab}`);
+    const selected = link.id === `tab-${tab}`;
+    link.setAttribute("aria-selected", selected);
+    if (selected) link.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
   const main = document.getElementById("view");
   main.className = `view-${name || "kernels"}`;

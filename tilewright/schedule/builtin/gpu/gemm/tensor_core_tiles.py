@@ -286,7 +286,7 @@ def tensor_core_tile_of(
     best = min(split, key=lambda t: shape.us(t, target.sm_count))
     tiles, k_tiles = shape.tiles_and_k_tiles(best, target.sm_count)
     pays = best.stages <= TIMES.tma_max_stages and tiles * k_tiles > TIMES.tma_min_k_tiles
-    record_tile(best, split, shape, target)
+    record_tile("tile", best, split, shape, target)
     best = replace(best, mainloop=Mainloop.TMA if dtype == F32 or pays else Mainloop.CP_ASYNC)
     if not best.wgmma or best.operand_bytes != PERSISTENT_TILES[0].operand_bytes:
         return best
@@ -298,12 +298,16 @@ def tensor_core_tile_of(
         and (known or t.scheduler is not TileScheduler.STREAM_K)
     ]
     taken = _prefer_persistent(best, persistent, shape, target)
-    record_tile(taken, [best, *persistent], shape, target)
+    record_tile("persistent_tile", taken, [best, *persistent], shape, target)
     return taken
 
 
 def record_tile(
-    taken: TensorCoreTile, tiles: Sequence[TensorCoreTile], shape: GemmShape, target: GpuTarget
+    name: str,
+    taken: TensorCoreTile,
+    tiles: Sequence[TensorCoreTile],
+    shape: GemmShape,
+    target: GpuTarget,
 ) -> None:
     """Tell whoever asked which tile was taken, and how long the others would take."""
 
@@ -311,7 +315,7 @@ def record_tile(
         return shape.us(tile, target.sm_count)
 
     others = [t for t in tiles if t.spelling != taken.spelling]
-    record_choice("tile", taken, lambda: others, us, lambda t: t.spelling)
+    record_choice(name, taken, lambda: others, us, lambda t: t.spelling)
 
 
 def _prefer_persistent(
