@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 
+from tests.driver.compilation_key import compilation_key
 from tests.models import mlp, save, save_external
 from tilewright.core.disk_cache import DiskCache
 from tilewright.core.errors import FrontendError
-from tilewright.driver.cache_key import compilation_key, compiler_fingerprint
+from tilewright.driver.cache_key import compiler_fingerprint
 from tilewright.driver.options import CompileOptions
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.target.registry import resolve_cpu

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.driver.compilation_key import compilation_key
 from tilewright.core.config import override
 from tilewright.core.disk_cache import open_cache
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ConfigError
 from tilewright.core.host.core_rates import CoreRates
 from tilewright.driver import calibrate as module
-from tilewright.driver.cache_key import compilation_key
 from tilewright.driver.calibrate import calibrate, fork_seconds, reset_calibration
 from tilewright.driver.compile import compile
 from tilewright.driver.options import make_options

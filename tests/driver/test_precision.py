@@ -9,12 +9,12 @@ import pytest
 
 import tilewright as tw
 from tests.differential.native import assert_same_on_threads, random_inputs
+from tests.driver.compilation_key import compilation_key
 from tests.models import mlp
 from tests.schedule.builtin.cpu.gemm.bf16_products import weights
 from tilewright.core.disk_cache import open_cache
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ConfigError
-from tilewright.driver.cache_key import compilation_key
 from tilewright.driver.compile import compile, compile_container
 from tilewright.driver.compile_graph import lower
 from tilewright.driver.options import CompileOptions, make_options

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.core.errors import TuneError
-from tilewright.tune.records import FORMAT, Record, Records
+from tilewright.tune.records import FORMAT, Record, Records, TunedSizes
 
 VERSIONS = (("llvm", "22.1"), ("tilewright", "0.1"))
 
@@ -226,3 +226,15 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
         assert list(records) == [record(1)]
         records._db.execute("PRAGMA max_page_count = 100000")
         assert records.add([record(2)]) == 1
+
+
+def test_the_sizes_of_the_last_session_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    first, last = TunedSizes("m.onnx", {"N": 1}, {"S": 64}), TunedSizes("m.onnx", {}, {"N": 8})
+    with Records(path) as records:
+        assert records.last_session("m.onnx") is None
+        for session in (first, TunedSizes("other.onnx", {}, {}), last):
+            records.add_session(session)
+    with Records(path, read_only=True) as records:
+        assert records.last_session("m.onnx") == last
+        assert records.last_session("unknown.onnx") is None

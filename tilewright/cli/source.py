@@ -43,6 +43,8 @@ def open_model(path: Path, options: CompileOptions) -> CompiledModel | Segmented
             raise ConfigError("tuned.saved", f"{path} is compiled", help="give the .onnx file")
         if options.disable_passes:
             raise ConfigError("pass.saved", f"{path} is compiled", help="give the .onnx file")
+        if options.target_name != "native":
+            raise ConfigError("target.saved", f"{path} is compiled", help="give the .onnx file")
         saved = load(path)
         if options.threads is not None:
             saved.set_threads(options.threads)

@@ -138,6 +138,15 @@ class DiskCache:
                 _remove(entry.path)
                 total -= entry.size
 
+    def files(self) -> list[tuple[Path, int]]:
+        """All files by key with their sizes, in order."""
+        return sorted((entry.path, entry.size) for entry in self._entries())
+
+    def clear(self) -> None:
+        """Remove all files; what other processes write meanwhile may stay."""
+        for entry in self._entries():
+            _remove(entry.path)
+
     def _evict_sometimes(self, new: Path) -> None:
         """Look at the whole directory after the first file, then once per 1/64 of the limit."""
         first = self._written is None

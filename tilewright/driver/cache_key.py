@@ -12,15 +12,48 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.core.disk_cache import DiskCache, fingerprint, fingerprint_file, open_cache
 from tilewright.core.errors import FrontendError
 from tilewright.driver.options import CompileOptions
+from tilewright.driver.sources import source_name
+
+PARTS = ".parts.json"
+"""The ending of the file beside a compiled model that says what its key was made of."""
 
 
-def compilation_key(source: Any, options: CompileOptions, store: DiskCache) -> str | None:
-    """The key of a compilation; `None` for sources that have no stable identity."""
+class KeyParts(NamedTuple):
+    """What decides the result of a compilation; `model` and `target_name` are for people."""
+
+    model: str
+    content: str
+    target_name: str
+    target: str
+    dims: tuple[tuple[str, int], ...]
+    precision: str
+    compiler: str
+    records: str
+    disabled_passes: tuple[str, ...]
+    checks: bool
+
+    def key(self) -> str:
+        """The same for the same result."""
+        return fingerprint(json.dumps(self._replace(model="", target_name="")))
+
+    @classmethod
+    def from_json(cls, text: str) -> KeyParts:
+        """What `json.dumps` has made of one."""
+        model, content, name, target, dims, precision, compiler, records, passes, checks = (
+            json.loads(text)
+        )
+        sizes = tuple((size_name, size) for size_name, size in dims)
+        about = (model, content, name, target, sizes, precision, compiler, records)
+        return cls(*about, tuple(passes), checks)
+
+
+def key_parts(source: Any, options: CompileOptions, store: DiskCache) -> KeyParts | None:
+    """What the key of a compilation is made of; `None` for sources without a stable identity."""
     content: str | None
     if isinstance(source, str | os.PathLike):
         content = _file_content(Path(source), store)
@@ -34,11 +67,23 @@ def compilation_key(source: Any, options: CompileOptions, store: DiskCache) -> s
         content = None
     if content is None:
         return None
-    records = "" if options.records is None else options.records.identity
-    dims = sorted(options.dims.items())
-    parts = [repr(options.target), dims, options.precision, compiler_fingerprint(), records]
-    parts.append([*options.disable_passes, "checks" if options.checks else ""])
-    return fingerprint(content, json.dumps(parts))
+    return KeyParts(
+        source_name(source),
+        content,
+        options.target_name,
+        repr(options.target),
+        tuple(sorted(options.dims.items())),
+        options.precision,
+        compiler_fingerprint(),
+        "" if options.records is None else options.records.identity,
+        options.disable_passes,
+        options.checks,
+    )
+
+
+def keep_parts(parts: KeyParts, store: DiskCache) -> None:
+    """Note what a key is made of, for who asks why a model is compiled again."""
+    store.keep(f"{parts.key()}{PARTS}", lambda file: file.write_text(json.dumps(parts)))
 
 
 @cache

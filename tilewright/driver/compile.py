@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.core.disk_cache import open_cache
 from tilewright.core.errors import ConfigError, UnsupportedError
 from tilewright.core.log import show_log
-from tilewright.driver.cache_key import compilation_key
+from tilewright.driver.cache_key import keep_parts, key_parts
 from tilewright.driver.options import CompileOptions, Progress, make_options, no_progress
 from tilewright.driver.sources import read_source, source_name
 from tilewright.driver.timings import Timings
@@ -127,11 +127,12 @@ def open_segmented(container: Container) -> SegmentedModel:
 def compile_container(source: Any, options: CompileOptions) -> Container:
     """Compile a model, for this machine or another, without loading it."""
     store = open_cache() if options.cache and options.overrides is None else None
-    key = None if store is None else compilation_key(source, options, store)
-    if store is None or key is None:
+    parts = None if store is None else key_parts(source, options, store)
+    if store is None or parts is None:
         made = _compiled(source, options).container()
         release_memory()
         return made
+    key = parts.key()
 
     unwritten: list[Artifact] = []
 
@@ -144,7 +145,10 @@ def compile_container(source: Any, options: CompileOptions) -> Container:
     found = store.get(key)
     _LOG.info("%s: cache %s, key %s", source_name(source), "hit" if found else "miss", key)
     try:
-        return read_container(found or store.get_or_put(key, write))
+        container = read_container(found or store.get_or_put(key, write))
+        if found is None:
+            keep_parts(parts, store)
+        return container
     except ConfigError as error:
         store.go_on_without(error)
         return (unwritten[0] if unwritten else _compiled(source, options)).container()

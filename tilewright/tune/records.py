@@ -51,6 +51,15 @@ CREATE INDEX IF NOT EXISTS by_task ON records (workload, target);
 CREATE INDEX IF NOT EXISTS comparisons ON records (target) WHERE baseline != '';
 CREATE TABLE IF NOT EXISTS workloads (hash TEXT PRIMARY KEY, text TEXT NOT NULL);
 """
+# Files that were made before there were sessions in them get the table when they are written.
+_SESSIONS = """
+CREATE TABLE IF NOT EXISTS sessions (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  model TEXT NOT NULL,
+  dims TEXT NOT NULL,
+  sizes TEXT NOT NULL
+)
+"""
 _COLUMNS = (
     "workload, target, trace, times, failure, measured_at, versions, conditions, "
     "baseline, baseline_times"
@@ -88,6 +97,15 @@ class Record:
         """One line."""
         pairs = {"versions": dict(self.versions), "conditions": dict(self.conditions)}
         return _line({**asdict(self), **pairs})
+
+
+@dataclass(frozen=True)
+class TunedSizes:
+    """What a session tuned: a model compiled for `dims`, measured where others have `sizes`."""
+
+    model: str
+    dims: Mapping[str, int]
+    sizes: Mapping[str, int]
 
 
 class Records:
@@ -191,6 +209,21 @@ class Records:
                     self._db.execute("ROLLBACK")
                 raise
             return new
+
+    def add_session(self, session: TunedSizes) -> None:
+        """Note which model was tuned, and for which sizes."""
+        row = (session.model, json.dumps(dict(session.dims)), json.dumps(dict(session.sizes)))
+        with self._explained():
+            self._db.execute(_SESSIONS)
+            self._db.execute("INSERT INTO sessions (model, dims, sizes) VALUES (?,?,?)", row)
+
+    def last_session(self, model: str) -> TunedSizes | None:
+        """The sizes that a model of this name was last tuned for, if it was."""
+        query = "SELECT dims, sizes FROM sessions WHERE model = ? ORDER BY number DESC LIMIT 1"
+        with self._explained():
+            there = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'sessions'")
+            found = self._db.execute(query, (model,)).fetchone() if there.fetchone() else None
+        return None if found is None else TunedSizes(model, *map(json.loads, found))
 
     def of(self, workload: str, target: str) -> list[Record]:
         """All records of a task in the order in which they were written: where to resume from."""

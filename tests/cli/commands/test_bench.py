@@ -9,6 +9,7 @@ from tilewright.bench.engines import ENGINES, Engine
 from tilewright.bench.interleaved import EngineResult, Entry
 from tilewright.cli.commands.bench import engine_names, summarize
 from tilewright.core.errors import ExecutionError
+from tilewright.tune.records import Records, TunedSizes
 
 QUICK = ("--rounds", "2", "--seconds", "0.01", "--threads", "1", "--idle-timeout", "0")
 
@@ -39,6 +40,17 @@ def test_beside_openvino(mlp_file: Path) -> None:
     report = succeed_json("bench", mlp_file, "--against", names, "--dim", "N=2", *QUICK)
     assert [row["engine"] for row in report["engines"]][1:] == names.split(",")
     assert max(row["difference"] for row in report["engines"]) < 1e-5
+
+
+def test_the_sizes_that_were_tuned_are_measured(mlp_file: Path) -> None:
+    with Records(Path("records.db")) as records:
+        records.add_session(TunedSizes("mlp.onnx", {}, {"N": 3}))
+    text = succeed("bench", mlp_file, "--tuned", "records.db", *QUICK)
+    assert "N = 3 as tuned" in text
+    assert "tilewright tuned" in text
+    with Records(Path("empty.db")):
+        pass
+    fail("bench", mlp_file, "--tuned", "empty.db", *QUICK, code="cli.dim")
 
 
 def test_which_engines(monkeypatch: pytest.MonkeyPatch) -> None:

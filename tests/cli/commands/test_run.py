@@ -117,3 +117,11 @@ def test_threads(mlp_file: Path) -> None:
         for path in (mlp_file, Path("mlp.tw")):
             assert open_model(path, make_options()).threads == 1
             assert open_model(path, make_options(threads=2)).threads == 2
+
+
+def test_another_target(mlp_file: Path) -> None:
+    run = ("run", mlp_file, "--random", "--dim", "N=2", "--target")
+    assert "[2, 5]" in succeed(*run, "native")
+    fail(*run, "pdp11", code="target.unknown")
+    succeed("compile", mlp_file, "-o", "m.tw")
+    fail("run", "m.tw", "--random", "--target", "x86-64-v3", code="target.saved")

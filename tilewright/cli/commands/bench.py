@@ -84,8 +84,11 @@ def bench_command(
     check_engines(names, model)
     check_passes(disable_passes, model)
     files, count = parse_assignments(given), threads or host().cores
+    sizes: Mapping[str, int] = {}
+    if tuned is not None and not dims:
+        dims, sizes = tuned_sizes(tuned, model)
     with TemporaryDirectory() as folder:
-        entries = _entries(names, model, files, count, dims, seed, Path(folder))
+        entries = _entries(names, model, files, count, dims, sizes, seed, Path(folder))
         entries = [_without(entry, disable_passes) for entry in entries]
         if tuned is not None:
             entries.insert(1, tuned_entry(entries[0], tuned))
@@ -93,9 +96,11 @@ def bench_command(
             results = measure(entries, HarnessSettings(rounds, seconds, idle_timeout), show)
         rows = summarize(entries, results)
     if as_json:
-        print_json({"model": str(model), "threads": count, "dims": dict(dims), "engines": rows})
+        used = {**sizes, **dims}
+        print_json({"model": str(model), "threads": count, "dims": used, "engines": rows})
     else:
-        click.echo(f"{model.name}, {count} threads, {rounds} rounds")
+        tuned_at = "".join(f", {name} = {size} as tuned" for name, size in sizes.items())
+        click.echo(f"{model.name}, {count} threads, {rounds} rounds{tuned_at}")
         _print(rows)
 
 
@@ -146,10 +151,14 @@ def _entries(
     files: Mapping[str, Path],
     threads: int,
     dims: Mapping[str, int],
+    sizes: Mapping[str, int],
     seed: int,
     folder: Path,
 ) -> list[Entry]:
-    """One entry an engine, all with the same inputs, kept in `folder`."""
+    """One entry an engine, all with the same inputs, kept in `folder`.
+
+    The model is compiled for `dims`; other dimensions of the inputs have the given `sizes`.
+    """
     from tilewright.bench.engines import ENGINES
     from tilewright.bench.interleaved import Entry
     from tilewright.bench.npz import write_npz
@@ -157,7 +166,7 @@ def _entries(
     from tilewright.cli.source import model_ports
 
     inputs, outputs = model_ports(model, dims)
-    write_npz(folder / "inputs.npz", given_inputs(inputs, files, dims, seed))
+    write_npz(folder / "inputs.npz", given_inputs(inputs, files, {**sizes, **dims}, seed))
     return [
         Entry(
             label=name,
@@ -205,6 +214,15 @@ def tuned_entry(ours: Entry, records: Path) -> Entry:
     Records(records, read_only=True).close()  # a bad file is an error before anything is started
     label, outputs = f"{OURS} tuned", f"{ours.outputs}.tuned.npz"
     return replace(ours, label=label, outputs=outputs, tuned=str(records.resolve()))
+
+
+def tuned_sizes(records: Path, model: Path) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """The sizes that a model was last tuned for: those compiled for, and those measured at."""
+    from tilewright.tune.records import Records
+
+    with Records(records, read_only=True) as opened:
+        found = opened.last_session(model.name)
+    return ({}, {}) if found is None else (found.dims, found.sizes)
 
 
 def summarize(entries: Sequence[Entry], results: Sequence[EngineResult]) -> list[dict[str, Any]]:

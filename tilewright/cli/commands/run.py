@@ -20,6 +20,7 @@ from tilewright.cli.options import (
     no_cache_option,
     precision_option,
     seed_option,
+    target_option,
     threads_option,
     tuned_option,
 )
@@ -39,6 +40,7 @@ from tilewright.cli.output import print_json, print_table
     help="Save each output there as <name>.npy.",
 )
 @click.option("--profile", is_flag=True, help="Also time each kernel.")
+@target_option
 @precision_option
 @disable_pass_option
 @checks_option
@@ -55,6 +57,7 @@ def run_command(
     threads: int | None,
     output_dir: Path | None,
     profile: bool,
+    target: str,
     precision: str,
     disable_passes: Sequence[str],
     checks: str,
@@ -70,6 +73,7 @@ def run_command(
 
     files = parse_assignments(given)
     options = make_options(
+        target,
         precision=precision,
         disable_passes=disable_passes,
         checks=checks,

@@ -135,7 +135,7 @@ def tune_command(
     from tilewright.driver.tuning.end_to_end import TuningModel
     from tilewright.driver.tuning.session import SearchSettings, TuningSession, tasks_of
     from tilewright.target.host import host
-    from tilewright.tune.records import Records
+    from tilewright.tune.records import Records, TunedSizes
 
     if trials is None and budget is None:
         trials = TRIALS
@@ -150,6 +150,8 @@ def tune_command(
             tasks = tasks_of(whole, settings)
         # Only now: a model that cannot be tuned leaves no file behind.
         with Records(db) as records:
+            known = {name: size for task in tasks.tasks for name, size in task.sizes.items()}
+            records.add_session(TunedSizes(model.name, dims, {**known, **sizes}))
             with _measuring(cluster) as open_measurer, watching() as show:
                 report = TuningSession(whole, records, settings, show, open_measurer, tasks).run()
             if as_json:

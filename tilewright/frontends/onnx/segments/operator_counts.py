@@ -33,10 +33,15 @@ class OperatorCounts:
 
 def operator_counts(nodes: Iterable[NodeProto]) -> OperatorCounts:
     """Count operators; one that the host has only for texts counts as compiled."""
-    keys = Counter(map(_key, _all_nodes(nodes)))
+    keys = Counter(operators(nodes))
     opaque = host_ops().keys() - converters().keys()
     host = {key: n for key, n in sorted(keys.items()) if key in opaque}
     return OperatorCounts(keys.total(), host)
+
+
+def operators(nodes: Iterable[NodeProto]) -> list[str]:
+    """The operators of nodes by name, those in nested graphs included."""
+    return list(map(_key, _all_nodes(nodes)))
 
 
 def _key(node: NodeProto) -> str:
