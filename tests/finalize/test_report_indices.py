@@ -15,26 +15,26 @@ ROWS = """
 func @rows(data: f32[40], x: i64[3], out y: f32[12]) {
   for i in serial(3) {
     for j in serial(4) {
-      y[i * 4 + j] = data[min(max(check(x[i], 10, 0), 0), 9) * 4 + j]
+      y[i * 4 + j] = data[min(max(check(x[i], 0, 10, 0), 0), 9) * 4 + j]
     }
   }
 }
 """
 LANES = """
 func @lanes(data: f32[10], x: i64[8], out y: f32[8]) {
-  y[ramp(0, 1, 8)] = data[min(max(check(x[ramp(0, 1, 8)], broadcast(10, 8), 0), 0), 9)]
+  y[ramp(0, 1, 8)] = data[min(max(check(x[ramp(0, 1, 8)], 0, 10, 0), 0), 9)]
 }
 """
 MASKED = """
 func @masked(data: f32[10], x: i64[8], out y: f32[9]) {
   for i in serial(9) {
-    y[i] = data[min(max(check(x[i ? i < 8] - 1, 10, 0), 0), 9) ? i < 8]
+    y[i] = data[min(max(check(x[i ? i < 8] - 1, 0, 10, 0), 0), 9) ? i < 8]
   }
 }
 """
 ONLY = """
 func @only(data: f32[1], x: i64[3], out y: f32[3]) {
-  for i in serial(3) { y[i] = data[0 ? check(x[i], 1, 0) == 0] }
+  for i in serial(3) { y[i] = data[0 ? check(x[i], 0, 1, 0) == 0] }
 }
 """
 MADE = """
@@ -42,7 +42,7 @@ func @made(data: f32[10], x: i64[3], out y: f32[3]) {
   alloc t: i64[1] @local {
     for i in serial(3) {
       t[0] = x[i] + 1
-      for j in serial(2) { y[i] = data[min(max(check(t[0], 10, 0), 0), 9)] }
+      for j in serial(2) { y[i] = data[min(max(check(t[0], 0, 10, 0), 0), 9)] }
     }
   }
 }
@@ -85,5 +85,5 @@ def test_a_check_stands_outside_of_loops_that_it_does_not_need() -> None:
 
 
 def test_functions_without_checks_stay() -> None:
-    func = parse_func(ROWS.replace("check(x[i], 10, 0)", "x[i]"))
+    func = parse_func(ROWS.replace("check(x[i], 0, 10, 0)", "x[i]"))
     assert report_indices(func) is func

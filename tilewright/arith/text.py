@@ -7,7 +7,7 @@ A[i, j ? i < n]                          a load that reads only where its mask h
 sum(k in K) A[i, k]                      reductions, in tensor expressions
 ramp(i, 1, 4)    broadcast(x, 4)         vector values, after finalize
 lane(v, 2)                               one element of a vector
-check(i, N, 0)                           `i`, reported as check 0 if it is not in 0 .. N - 1
+check(i, -N, N, 0)                       `i`, reported as check 0 if it is not in -N .. N - 1
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def _print_vector(e: Expr) -> str:
             return f"broadcast({print_expr(a)}, {count})"
         case Lane(a=a, index=index):
             return f"lane({print_expr(a)}, {index})"
-        case CheckedIndex(index=index, size=size, site=site):
-            return f"check({print_expr(index)}, {print_expr(size)}, {site})"
+        case CheckedIndex(index=index, low=low, size=size, site=site):
+            return f"check({', '.join(map(print_expr, (index, low, size)))}, {site})"
         case Shuffle(a=a, b=b, picks=picks):
             return f"shuffle({print_expr(a)}, {print_expr(b)}, {', '.join(map(str, picks))})"
     raise AssertionError(f"no text for {type(e).__name__}")
@@ -250,8 +250,8 @@ class ExprParser:
                 return Broadcast(a, int(count))
             case "lane", (a, Const(index)):
                 return Lane(a, int(index))
-            case "check", (index, size, Const(site)):
-                return CheckedIndex(index, size, int(site))
+            case "check", (index, low, size, Const(site)):
+                return CheckedIndex(index, low, size, int(site))
             case "shuffle", (a, b, *picks):
                 return Shuffle(a, b, tuple(int(p.value) for p in picks if isinstance(p, Const)))
         self.cursor.fail(f"no function {name} of {len(args)} arguments")

@@ -58,7 +58,7 @@ _REBUILD: dict[type, Callable[..., Expr]] = {
     Broadcast: lambda e, f: Broadcast(f(e.a), e.count),
     Lane: lambda e, f: Lane(f(e.a), e.index),
     Shuffle: lambda e, f: Shuffle(f(e.a), f(e.b), e.picks),
-    CheckedIndex: lambda e, f: CheckedIndex(f(e.index), f(e.size), e.site),
+    CheckedIndex: lambda e, f: CheckedIndex(f(e.index), f(e.low), f(e.size), e.site),
 }
 
 # The direct children of a node of each class.
@@ -77,7 +77,7 @@ _CHILDREN: dict[type, Callable[..., tuple[Expr, ...]]] = {
     Broadcast: lambda e: (e.a,),
     Lane: lambda e: (e.a,),
     Shuffle: lambda e: (e.a, e.b),
-    CheckedIndex: lambda e: (e.index, e.size),
+    CheckedIndex: lambda e: (e.index, e.low, e.size),
 }
 
 

@@ -112,13 +112,12 @@ class ExecutionError(Error):
 
 
 def index_outside(
-    position: int, size: int, node: str = "", notes: tuple[str, ...] = ()
+    index: int, size: int, node: str = "", notes: tuple[str, ...] = ()
 ) -> ExecutionError:
-    """An index that has no element in a dimension; below 0 its `position` counts from the end."""
-    index = int(position) - (int(size) if position < 0 else 0)
+    """An index for which a dimension has no element."""
     message = f"index {index} is outside a dimension of {size}"
-    allowed = f"indices are {-int(size)} to {int(size) - 1} here" if size else "it has no elements"
-    return ExecutionError("run.index", message, loc=Loc(node=node), notes=notes, help=allowed)
+    help = 'checks="off" takes the nearest element instead'
+    return ExecutionError("run.index", message, loc=Loc(node=node), notes=notes, help=help)
 
 
 class TuneError(Error):

@@ -2,7 +2,7 @@
 
     for i in serial(N) {                                  for i in serial(N) {
       for j in serial(D) {                                  if (x[i] < 0) | (V <= x[i]) {
-        y[..] = data[clamp(check(x[i], V, 0)) * D + j]  →     index_status[1] = V
+        y[..] = data[clamp(check(x[i], 0, V, 0)) * D + j] →   index_status[1] = V
       }                                                       index_status[0] = x[i]
     }                                                       }
                                                             for j in serial(D) { y[..] = ... }
@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from tilewright.arith.checked_index import CheckedIndex, is_outside
+from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.expr import TRUE, Expr, Load, binary, const
 from tilewright.arith.vector import Lane
 from tilewright.arith.walk import free_vars, loads, operands, rewrite, subexpressions
@@ -148,7 +148,7 @@ def _report(e: CheckedIndex, mask: Expr) -> _Report:
     masks = [mask, *(_unchecked(x.mask) for x in loads(index) if x.mask is not None)]
     # A mask of lanes is no matter of an index that all of them share.
     holds = [m for m in masks if m.lanes in (1, index.lanes)]
-    outside = reduce(lambda a, b: binary("and", a, b), holds, is_outside(index, e.size))
+    outside = reduce(lambda a, b: binary("and", a, b), holds, _unchecked(e.is_outside))
     return _Report(e.site, index, e.size, outside)
 
 

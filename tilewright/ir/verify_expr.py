@@ -155,7 +155,8 @@ def _check_shuffle(e: Shuffle, _: Mapping[str, Signature]) -> None:
 
 def _check_index(e: CheckedIndex, _: Mapping[str, Signature]) -> None:
     check_dtype(e.index, I64, "a checked index", e)
-    check_dtype(e.size, I64, "the size of a checked index", e)
+    for end in (e.low, e.size):
+        check_dtype(end, I64, "a bound of a checked index", e)
     if e.site < 0:
         raise Fault("expr.check", f"no check has the number {e.site}", str(e))
 

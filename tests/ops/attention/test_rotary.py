@@ -7,7 +7,7 @@ from tests.ops.run_op import run_op
 from tilewright.arith.expr import Var, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, I64
-from tilewright.core.errors import TypeCheckError
+from tilewright.core.errors import ExecutionError, TypeCheckError
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.attention.rotary import RotaryAttrs
 from tilewright.ops.registry import get_op
@@ -94,3 +94,10 @@ def test_a_table_has_positions() -> None:
     x, table, positions = tensor(F32, 1, 2, 3, 4), tensor(F32, 0, 2), tensor(I64, 1, 3)
     with pytest.raises(TypeCheckError, match="no positions"):
         get_op("rotary_embedding").infer(RotaryAttrs(), [x, table, table, positions])
+
+
+@pytest.mark.parametrize("wrong", [6, -1])
+def test_a_position_that_the_table_does_not_have(wrong: int) -> None:
+    x, table = np.ones((1, 2, 3, 8), "f4"), np.ones((6, 4), "f4")
+    with pytest.raises(ExecutionError, match=f"index {wrong} is outside a dimension of 6"):
+        run_op("rotary_embedding", x, table, table, np.array([[0, wrong, 2]]), attrs=RotaryAttrs())

@@ -5,7 +5,7 @@ import pytest
 
 from tests.ops.run_op import run_op
 from tilewright.core.dtypes import F32, I64
-from tilewright.core.errors import TypeCheckError
+from tilewright.core.errors import ExecutionError, TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.image.roi import MaxRoiPoolAttrs, RoiAlignAttrs
 from tilewright.ops.registry import get_op
@@ -35,12 +35,22 @@ def test_as_many_samples_as_a_bin_has_elements() -> None:
 def test_regions_outside_and_of_no_size() -> None:
     x = np.ones((1, 1, 3, 3), "f4")
     rois = np.array([[20, 20, 30, 30], [1, 1, 1, 1], [np.nan] * 4], "f4")
-    images = np.array([0, 0, 7])
+    images = np.array([0, 0, 0])
     found = run_op("roi_align", x, rois, images, attrs=RoiAlignAttrs(samples=2))
     np.testing.assert_array_equal(found.reshape(3)[:2], [0, 1])
     assert run_op("roi_align", x, rois, images, attrs=RoiAlignAttrs()).shape == (3, 1, 1, 1)
     empty = run_op("roi_align", x, rois[:0], images[:0], attrs=RoiAlignAttrs((2, 2)))
     assert empty.shape == (0, 1, 2, 2)
+
+
+@pytest.mark.parametrize(("images", "wrong"), [(1, 1), (1, -1), (3, 3), (3, -1)])
+def test_an_image_that_there_is_not_is_an_error(images: int, wrong: int) -> None:
+    x, ends = np.ones((images, 1, 3, 3), "f4"), [0.0, 0.0, 2.0, 2.0]
+    message = f"index {wrong} is outside a dimension of {images}"
+    with pytest.raises(ExecutionError, match=message):
+        run_op("roi_align", x, np.array([ends], "f4"), np.array([wrong]), attrs=RoiAlignAttrs())
+    with pytest.raises(ExecutionError, match=message):
+        run_op("max_roi_pool", x, np.array([[wrong, *ends]], "f4"), attrs=MaxRoiPoolAttrs((1, 1)))
 
 
 def _max_pool(x: np.ndarray, rois: np.ndarray, size: tuple[int, int], scale: float) -> np.ndarray:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.ops.run_op import run_op
 from tilewright.core.dtypes import F32, I64
-from tilewright.core.errors import TypeCheckError
+from tilewright.core.errors import ExecutionError, TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.tensor_scatter import TensorScatterAttrs
@@ -33,8 +33,10 @@ def test_without_starts_and_beyond_the_end() -> None:
     attrs = TensorScatterAttrs()
     found = run_op("tensor_scatter", cache, update, attrs=attrs)
     np.testing.assert_array_equal(found[:, :, 0], [[1, 1, 0, 0]] * 2)
-    beyond = run_op("tensor_scatter", cache, update, np.array([3, 99]), attrs=attrs)
-    np.testing.assert_array_equal(beyond[:, :, 0], [[0, 0, 0, 1], [0, 0, 0, 0]])
+    for circular, wrong in ((False, 3), (False, -1), (True, 4)):
+        starts, attrs = np.array([0, wrong]), TensorScatterAttrs(circular=circular)
+        with pytest.raises(ExecutionError, match=f"index {wrong} is outside"):
+            run_op("tensor_scatter", cache, update, starts, attrs=attrs)
 
 
 def test_operands_that_do_not_fit() -> None:

@@ -65,10 +65,10 @@ class Builder:
         """`reduce("sum", ...)`, the common case."""
         return self.reduce("sum", extents, body)
 
-    def check(self, index: Expr, size: Expr) -> Expr:
-        """An index that is reported where a dimension of `size` has no such element."""
+    def check(self, index: Expr, low: Expr, size: Expr) -> Expr:
+        """An index that is reported where it does not lie in low .. size - 1."""
         self.sites += 1
-        return CheckedIndex(index, size, self.sites - 1)
+        return CheckedIndex(index, low, size, self.sites - 1)
 
     def program(self, *outputs: Tensor) -> Program:
         """Everything defined so far, as a program with these outputs."""

@@ -109,7 +109,7 @@ def _out_of_bounds(e: Load, array: Array) -> ExecutionError:
 
 def _checked_index(v: Evaluator, e: CheckedIndex) -> Array:
     index, size = v.value(e.index), v.value(e.size)
-    outside = (index < 0) | (index >= size)
+    outside = (index < v.value(e.low)) | (index >= size)
     for mask in (v.guard, *(v.value(x.mask) for x in loads(e.index) if x.mask is not None)):
         outside = outside if mask is None else outside & mask
     if outside.any():

@@ -69,15 +69,19 @@ def _rotary(
     size = _rotated(attrs, x)
     half = const(size // 2)
 
-    def angle(table: Tensor, n: Expr, s: Expr, k: Expr, when: Expr) -> Expr:
+    def row_of(n: Expr, s: Expr) -> tuple[Expr, ...]:
+        """Where the tables have the angles of a position."""
         if positions is None:
-            return widen(table.at(n, s, k, when=when))
-        row = cast(I64, positions.at(n, s))
-        last = table.shape[0] - 1
-        return widen(table.at(maximum(minimum(row, last), 0), k, when=when))
+            return n, s
+        row = b.check(cast(I64, positions.at(n, s)), const(0), cos.shape[0])
+        return (maximum(minimum(row, cos.shape[0] - 1), 0),)
 
     def element(*i: Expr) -> Expr:
-        n, s, d = i[0], i[2 if attrs.heads_first else 1], i[3]
+        row, d = row_of(i[0], i[2 if attrs.heads_first else 1]), i[3]
+
+        def angle(table: Tensor, k: Expr, when: Expr) -> Expr:
+            return widen(table.at(*row, k, when=when))
+
         inside = d < size
         # Each half of the pairs is a masked load of its own: no index depends on a choice.
         if attrs.interleaved:
@@ -86,9 +90,9 @@ def _rotary(
         else:
             first, second = d < half, inside & (d >= half)
             k, step = [d, d - half], half
-        ahead = widen(x.at(*i[:3], d + step, when=first)) * angle(sin, n, s, k[0], first)
-        behind = widen(x.at(*i[:3], d - step, when=second)) * angle(sin, n, s, k[1], second)
-        straight = angle(cos, n, s, k[0], first) + angle(cos, n, s, k[1], second)
+        ahead = widen(x.at(*i[:3], d + step, when=first)) * angle(sin, k[0], first)
+        behind = widen(x.at(*i[:3], d - step, when=second)) * angle(sin, k[1], second)
+        straight = angle(cos, k[0], first) + angle(cos, k[1], second)
         value = widen(x.at(*i))
         return cast(x.dtype, select(inside, value * straight - ahead + behind, value))
 
@@ -103,6 +107,7 @@ OPS = (
         RotaryAttrs,
         te=_rotary,
         flops=4,
+        checks=lambda attrs, ins: int(len(ins) > 3 and ins[3] is not None),
         doc="Rotates pairs of elements by angles given as cosines and sines a position.",
     ),
 )

@@ -9,8 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.dtype_limits import lowest
-from tilewright.arith.expr import Expr, Load, Var, call, cast, const, maximum, minimum, select
+from tilewright.arith.expr import (
+    TRUE,
+    Expr,
+    Load,
+    Var,
+    as_int,
+    call,
+    cast,
+    const,
+    maximum,
+    minimum,
+    select,
+)
 from tilewright.core.dtypes import I64, DType
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
@@ -143,12 +156,12 @@ def _found(y: _Between, z: _Between) -> Stmt:
     return Seq(tuple(kept))
 
 
-def _sample(x: TensorType, outer: tuple[Expr, Expr], real: DType, mode: str) -> Expr:
+def _sample(x: TensorType, outer: tuple[Expr, Expr], when: Expr, real: DType, mode: str) -> Expr:
     """The sample between the neighbours found: their weighted sum, or the greatest weighted."""
     corners = []
     for k in range(4):
         row, column = (Load(PLACES, (const(k), const(axis)), I64) for axis in range(2))
-        value = Load("x0", (*outer, row, column), x.dtype, const(0) <= row)
+        value = Load("x0", (*outer, row, column), x.dtype, when & (const(0) <= row))
         corners.append(Load(WEIGHTS, (const(k),), real) * cast(real, value))
     a, b, c, d = corners
     if mode == "max":
@@ -156,9 +169,12 @@ def _sample(x: TensorType, outer: tuple[Expr, Expr], real: DType, mode: str) -> 
     return a + b + c + d
 
 
-def _image(index: Expr, count: Expr) -> Expr:
-    """Which image a region is in, in bounds whatever the data says."""
-    return minimum(maximum(cast(I64, index), 0), count - 1)
+def _image(index: Expr, count: Expr) -> tuple[Expr, Expr]:
+    """Which image a region is in, and a mask for reading it; one that there is not is reported."""
+    checked = CheckedIndex(cast(I64, index), const(0), count, 0)
+    if as_int(count) == 1:
+        return const(0), checked.eq(0)
+    return minimum(maximum(checked, 0), count - 1), TRUE
 
 
 @dataclass(frozen=True)
@@ -259,10 +275,10 @@ def _roi_align(attrs: RoiAlignAttrs, ins: Sequence[TensorType], outs: Sequence[T
         rows, columns = (_side(attrs, ends[a], attrs.size[a]) for a in range(2))
         y = _between(_position(rows, row, Var("iy")), x.shape[2])
         z = _between(_position(columns, column, Var("ix")), x.shape[3])
-        image = _image(Load("x2", (n,), batch.dtype), x.shape[0])
+        image, when = _image(Load("x2", (n,), batch.dtype), x.shape[0])
 
         def sample(c: Expr) -> Expr:
-            return _sample(x, (image, c), real, attrs.mode)
+            return _sample(x, (image, c), when, real, attrs.mode)
 
         return _Bin((rows.count, columns.count), sample, attrs.mode, _found(y, z))
 
@@ -300,11 +316,12 @@ def _max_roi_pool(
             _whole_bin(ends[a], attrs.scale, bins[a], attrs.size[a], x.shape[2 + a])
             for a in range(2)
         )
-        image = _image(Load("x1", (n, const(0)), rois.dtype), x.shape[0])
+        image, when = _image(Load("x1", (n, const(0)), rois.dtype), x.shape[0])
+        mask = None if when is TRUE else when
 
         def element(c: Expr) -> Expr:
             place = (image, c, top + Var("iy"), left + Var("ix"))
-            return cast(real, Load("x0", place, x.dtype))
+            return cast(real, Load("x0", place, x.dtype, mask))
 
         return _Bin((rows, columns), element)
 
@@ -318,6 +335,7 @@ OPS = (
         "opaque",
         RoiAlignAttrs,
         loops=_roi_align,
+        checks=lambda attrs, ins: 1,
         flops=lambda a, ins, outs: outs[0].elements * const(16 * max(a.samples, 2) ** 2),
         doc="The mean, or the greatest, of interpolated samples of each bin of each region.",
     ),
@@ -327,6 +345,7 @@ OPS = (
         "opaque",
         MaxRoiPoolAttrs,
         loops=_max_roi_pool,
+        checks=lambda attrs, ins: 1,
         flops=4,
         doc="The greatest element of each bin of each region.",
     ),

@@ -21,8 +21,8 @@ from tilewright.ops.shape.assumptions import has_elements
 # What becomes of an index outside its dimension, as in NumPy.
 MODES = ("raise", "clip")
 
-Check = Callable[[Expr, Expr], Expr]
-"""Makes an expression that reports an index outside a dimension: of the index and the size."""
+Check = Callable[[Expr, Expr, Expr], Expr]
+"""Makes an expression that reports an index outside: of the index, the least, and the size."""
 
 
 class IndexedPlace(NamedTuple):
@@ -38,10 +38,10 @@ class Sites:
     def __init__(self) -> None:
         self.count = 0
 
-    def check(self, index: Expr, size: Expr) -> Expr:
+    def check(self, index: Expr, low: Expr, size: Expr) -> Expr:
         """The next check."""
         self.count += 1
-        return CheckedIndex(index, size, self.count - 1)
+        return CheckedIndex(index, low, size, self.count - 1)
 
 
 def place_of(indices: Sequence[Expr], sizes: Sequence[Expr], check: Check | None) -> IndexedPlace:
@@ -49,26 +49,19 @@ def place_of(indices: Sequence[Expr], sizes: Sequence[Expr], check: Check | None
     found: list[Expr] = []
     when: Expr | None = None
     for index, size in zip(indices, sizes, strict=True):
-        from_front = _from_front(index, size)
-        if check is None:
-            found.append(_clamped(index, from_front, size))
-        elif as_int(size) != 1:
-            found.append(_clamped(index, check(from_front, size), size))
-        else:
+        signed = index.dtype.kind == "int"
+        i = cast(I64, index)
+        if check is not None:
+            i = check(i, simplify(-size) if signed else const(0), size)
+        from_front = select(i < 0, i + size, i) if signed else i
+        if check is not None and as_int(size) == 1:
             # The position of the only element needs no index: the mask keeps the check alive.
-            holds = check(from_front, size).eq(0)
+            holds = from_front.eq(0)
             found.append(const(0))
             when = holds if when is None else when & holds
+        else:
+            found.append(minimum(maximum(from_front, 0) if signed else i, simplify(size - 1)))
     return IndexedPlace(tuple(found), when)
-
-
-def _from_front(index: Expr, size: Expr) -> Expr:
-    i = cast(I64, index)
-    return select(i < 0, i + size, i) if index.dtype.kind == "int" else i
-
-
-def _clamped(index: Expr, i: Expr, size: Expr) -> Expr:
-    return minimum(maximum(i, 0) if index.dtype.kind == "int" else i, simplify(size - 1))
 
 
 def check_indices(

@@ -53,8 +53,12 @@ def _tensor_scatter(
     axis = normalize_axis("tensor_scatter", attrs.axis, len(cache.shape))
     length, count = cache.shape[axis], update.shape[axis]
 
+    def first(start: Expr) -> Expr:
+        """Where a sequence is written from: behind it the cache has room for all of it."""
+        return b.check(start, const(0), length if attrs.circular else length - count + 1)
+
     def element(*i: Expr) -> Expr:
-        start = const(0) if starts is None else cast(I64, starts.at(i[0]))
+        start = const(0) if starts is None else first(cast(I64, starts.at(i[0])))
         place = i[axis] - start
         if attrs.circular:
             place = place % length
@@ -73,6 +77,7 @@ OPS = (
         TensorScatterAttrs,
         te=_tensor_scatter,
         flops=0,
+        checks=lambda attrs, ins: int(len(ins) > 2 and ins[2] is not None),
         doc="A cache with new elements from a start on, one start a sequence.",
     ),
 )

@@ -306,7 +306,7 @@ def _vector_load(w: ExprWriter, e: Load) -> str:
 
 def _checked_index(w: ExprWriter, e: CheckedIndex) -> str:
     own = [w.atom(x.mask) for x in loads(e.index) if x.mask is not None]
-    given = ", ".join([w.atom(e.index), w.atom(e.size), *own, *w.index_masks])
+    given = ", ".join([*map(w.atom, (e.index, e.low, e.size)), *own, *w.index_masks])
     return w.assign(f"support.checked_index({given})")
 
 

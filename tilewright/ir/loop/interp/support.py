@@ -97,9 +97,9 @@ def out_of_bounds(buffer: str, array: Array, indices: tuple[int, ...], site: str
     )
 
 
-def checked_index(index: Any, size: Any, *masks: Any) -> Any:
+def checked_index(index: Any, low: Any, size: Any, *masks: Any) -> Any:
     """An index, or where all masks hold and it lies outside its dimension an error."""
-    outside = (np.asarray(index) < 0) | (np.asarray(index) >= size)
+    outside = (np.asarray(index) < low) | (np.asarray(index) >= size)
     for mask in masks:
         outside = outside & mask
     if outside.any():
