@@ -30,11 +30,15 @@ class ScheduleOption:
 
 @node
 class ScheduleChoice:
-    """A decision by its name, the option that was taken, and the others."""
+    """A decision by its name, the option that was taken, and the others.
+
+    `by_rule`: costs are those by which the rule decided, not somebody else's.
+    """
 
     name: str
     taken: ScheduleOption
     others: tuple[ScheduleOption, ...]
+    by_rule: bool = True
 
     @property
     def second(self) -> ScheduleOption | None:

@@ -20,7 +20,8 @@
     roofline   what the machine can do at best, `null` if it is not known
 
 What is not known is `null`. `choices` are those of the schedule: {"name", "taken", "cost",
-"second", "second_cost", "others"}; a cost is that which the rule estimates, in a unit of its own.
+"second", "second_cost", "others", "by_rule"}; a cost is what the rule estimates, in a unit of its
+own, or cycles by the tuner's performance model where the rule estimates nothing.
 """
 
 from __future__ import annotations
@@ -201,6 +202,7 @@ def _choice(choice: ScheduleChoice) -> dict[str, Any]:
         "second": None if second is None else second.value,
         "second_cost": None if second is None else second.cost,
         "others": [option.value for option in choice.others],
+        "by_rule": choice.by_rule,
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from tilewright.driver.compile_graph import compile_source, lower
 from tilewright.driver.options import CompileOptions
+from tilewright.driver.report.explorer.alternatives import with_estimates
 from tilewright.driver.report.explorer.document import ExploredModel
 from tilewright.driver.timings import Timings
 from tilewright.runtime.load import open_model
@@ -26,7 +27,8 @@ def explore(
     """Build a model without running it; `roofline` is that of the machine it is for."""
     with recorded_choices() as choices:
         build = lower(source, _recording(options))
-    return ExploredModel(name, build, choices, roofline, threads=options.threads or 0)
+    estimated = with_estimates(build, choices)
+    return ExploredModel(name, build, estimated, roofline, threads=options.threads or 0)
 
 
 def explore_compiled(
@@ -36,7 +38,8 @@ def explore_compiled(
     with recorded_choices() as choices:
         artifact = compile_source(source, _recording(options))
     model = open_model(artifact.container(), threads=options.threads)
-    return ExploredModel(name, artifact.build, choices, threads=model.threads), model
+    estimated = with_estimates(artifact.build, choices)
+    return ExploredModel(name, artifact.build, estimated, threads=model.threads), model
 
 
 def _recording(options: CompileOptions) -> CompileOptions:

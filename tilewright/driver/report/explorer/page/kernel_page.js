@@ -61,11 +61,11 @@ function schedule(kernel) {
 function secondBest(choices) {
   const known = choices.filter((c) => c.cost && c.second_cost);
   if (!known.length) {
-    return h("p", { class: "quiet" }, "The rule follows from the loops' structure; it estimates no costs.");
+    return h("p", { class: "quiet" }, "The rule follows from the loops’ structure; nothing estimates what else would cost.");
   }
   const nearest = known.reduce((a, b) => (b.second_cost / b.cost < a.second_cost / a.cost ? b : a));
   return h("p", { class: "second" }, "Second best: ", h("code", {}, `${nearest.name} = ${nearest.second}`),
-    ` instead of ${nearest.taken}, by the rule’s estimate `, h("b", {}, ratio(nearest.second_cost / nearest.cost)), " the cost.");
+    ` instead of ${nearest.taken}, by the ${nearest.by_rule ? "rule’s estimate" : "tuner’s performance model"} `, h("b", {}, ratio(nearest.second_cost / nearest.cost)), " the cost.");
 }
 
 function choice(c) {
