@@ -30,6 +30,16 @@ def test_fusing_keeps_the_operators_under_their_names(measured: ExploredModel) -
     assert sum(len(g["nodes"]) for g in after["groups"]) <= len(after["nodes"])
 
 
+def test_numbers_that_groups_spell_out_change_nothing() -> None:
+    nodes = [helper.make_node("Mul", ["x", "c"], ["a"]), helper.make_node("Exp", ["a"], ["y"])]
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8]) for name in "xy"]
+    weights = [numpy_helper.from_array(np.array([2], np.float32), "c")]
+    model = helper.make_model(helper.make_graph(nodes, "g", ports[:1], ports[1:], weights))
+    document = explorer_document(explore("g", model, make_options("x86-64-v3")))
+    before, after = document["graphs"][-2:]
+    assert before["nodes"] == after["nodes"]
+
+
 def test_rows_leave_constants_out_of_the_operands(measured: ExploredModel) -> None:
     document = explorer_document(measured)
     defined = {value for row in document["nodes"] for value in row[1]}

@@ -99,7 +99,7 @@ class _Flattened:
 
     def _row(self, n: Node, names: Mapping[str, str], graph: Graph) -> None:
         known = [names[i] for i in n.inputs if names.get(i)]
-        weights = [i for i in known if i in graph.constant_by_name]
+        weights = [i for i in known if i in graph.constant_by_name and _spelled(i, graph)]
         self.rows.append(
             (
                 n.op,
