@@ -72,6 +72,7 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--target", default="native")
     parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--machine", help="its name, for the results")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rows = []

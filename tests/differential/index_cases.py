@@ -117,7 +117,7 @@ def _model(
         for name, a in inputs.items()
     ]
     result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "indexing", ports, [result], [one])
+    graph = helper.make_graph(nodes, "indexing", ports, [result], [one] if computed else [])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
