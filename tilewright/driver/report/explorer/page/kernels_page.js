@@ -95,14 +95,17 @@ export function bar(kernel, longest) {
 function summary(data, total) {
   const { totals, model, memory } = data;
   const facts = [
-    [model.measured ? "measured" : "at the roof", ms(total)],
+    [model.measured ? "measured" : "at the roof", ms(total || null)],
     ...(model.measured && totals.least_ms !== null ? [["of roof", percent(totals.least_ms / total)]] : []),
     ["kernel calls", totals.calls.toLocaleString("en")],
     ["distinct kernels", totals.kernels.toLocaleString("en")],
     ["arena", bytes(memory.arena)],
     ["weights", bytes(memory.weights)],
   ];
-  return h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  const list = facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)));
+  const symbolic = data.kernels.some((kernel) => typeof kernel.flops !== "number");
+  const unknown = total || !symbolic ? null : h("p", { class: "legend" }, "Sizes are symbolic: --dim NAME=SIZE gives them values, and kernels times.");
+  return h("div", {}, h("dl", { class: "facts" }, list), unknown);
 }
 
 function legend(measured) {
