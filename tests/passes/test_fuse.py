@@ -10,6 +10,7 @@ from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, random_graph
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import F32
+from tilewright.driver.compile import compile
 from tilewright.ir.graph.nodes import FusedAttrs, Graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import tensor
@@ -22,7 +23,7 @@ from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.canonicalize.decompose import decompose
 from tilewright.passes.context import PassContext, WhyNotFused
-from tilewright.passes.fuse import MAX_NODES, MAX_READS, fuse
+from tilewright.passes.fuse import MAX_NODES, MAX_OPERATIONS, MAX_READS, fuse
 
 
 class _Maker(GraphBuilder):
@@ -230,10 +231,26 @@ def test_long_chains_are_cut() -> None:
     g = _Maker("f")
     y = g.input("x", tensor(F32, 8))
     for _ in range(2 * MAX_NODES):
-        y = g("tanh", y)
+        y = g("neg", y)
     after, not_fused = reported(g.graph(y))
     assert [len(n.regions[0].nodes) for n in after.nodes] == [MAX_NODES, MAX_NODES]
     assert [r.reason for r in not_fused] == [f"a kernel computes at most {MAX_NODES} operators"]
+
+
+def test_long_chains_of_many_operations_are_cut_earlier() -> None:
+    g = _Maker("f")
+    y = g.input("x", tensor(F32, 8))
+    for _ in range(40):
+        y = g("sin", y)
+    graph = g.graph(y)
+    after, not_fused = reported(graph)
+    assert len(after.nodes) == -(-40 // (MAX_OPERATIONS // 15)), "a sine has 15 operations"
+    assert {r.reason for r in not_fused} == {
+        f"a kernel computes at most {MAX_OPERATIONS} operations on an element"
+    }
+    x = np.linspace(-3, 3, 8, dtype=np.float32)
+    with compile(graph, cache=False) as model:
+        np.testing.assert_allclose(model(x), run_graph(graph, {"x": x})[y], rtol=1e-5)
 
 
 def test_a_kernel_reads_a_bounded_number_of_values() -> None:

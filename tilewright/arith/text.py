@@ -36,7 +36,7 @@ from tilewright.arith.memo import Memo
 from tilewright.arith.operators import CALLS, REDUCTIONS
 from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, DType
-from tilewright.core.text import Cursor
+from tilewright.core.text import Cursor, refuses_deep_text
 
 _INFIX = {
     "or": ("|", 1),
@@ -266,6 +266,7 @@ class ExprParser:
         return Reduce(op, tuple(axes), self.parse(_PREFIX_LEVEL))
 
 
+@refuses_deep_text
 def parse_expr(source: str, buffers: Mapping[str, DType] | None = None) -> Expr:
     """The expression that `source` spells; `buffers` gives the dtypes of buffers it reads."""
     cursor = Cursor(source)

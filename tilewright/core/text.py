@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+from collections.abc import Callable
+from functools import wraps
+from typing import NoReturn, ParamSpec, TypeVar
 
 from tilewright.core.errors import Loc, ParseError
 from tilewright.core.node import node
@@ -19,6 +21,10 @@ _TOKEN = re.compile(
       | (?P<punct>->|\+=|<<|>>|<=|>=|==|!=|//|[-+*/%<>=(){}\[\],:;?&|^!~])""",
     re.VERBOSE,
 )
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @node
@@ -50,6 +56,19 @@ def tokenize(source: str, file: str = "") -> list[Token]:
         at = match.end()
     tokens.append(Token("end", "", line, at - start + 1))
     return tokens
+
+
+def refuses_deep_text(parse: Callable[P, R]) -> Callable[P, R]:
+    """Make text that is nested beyond Python's stack an error of the text."""
+
+    @wraps(parse)
+    def parsed(*args: P.args, **named: P.kwargs) -> R:
+        try:
+            return parse(*args, **named)
+        except RecursionError:
+            raise ParseError("parse.nesting", "the text is nested too deeply") from None
+
+    return parsed
 
 
 class Cursor:

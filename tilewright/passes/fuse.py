@@ -40,6 +40,9 @@ FUSABLE = ("injective", "reduction", "out_fusable")
 # Far more than models have between two anchors. A kernel's cost grows faster than its operators:
 # long chains are cut, and cross memory once in so many.
 MAX_NODES = 32
+# The operations on an element that a kernel computes at most: its expressions are walked by
+# recursion, and a deep one leaves LLVM too few registers.
+MAX_OPERATIONS = 150
 # The same for what a kernel reads.
 MAX_READS = 32
 # Rows of a product that fill a tile; how many a symbolic size has is not known.
@@ -103,6 +106,8 @@ class _Fuser:
             return f"{apart} is {why}"
         if len(source.nodes) + len(group.nodes) >= MAX_NODES:
             return f"a kernel computes at most {MAX_NODES} operators"
+        if sum(_operations(m) for m in (*source.nodes, *group.nodes, n)) > MAX_OPERATIONS:
+            return f"a kernel computes at most {MAX_OPERATIONS} operations on an element"
         if not self._fits(source, group, n):
             return f"a kernel reads, and chooses among, at most {MAX_READS} values"
         if self._needed_elsewhere(source, n):
@@ -228,6 +233,12 @@ def _is_cheap(n: Node, reader: str) -> bool:
     """Whether to compute a value anew at each of the few times that an injective operator reads."""
     row = get_op(n.op)
     return reader == "injective" and is_pointwise(row) and row.flops == 1
+
+
+def _operations(n: Node) -> int:
+    """The arithmetic operations on an element, where an operator has a number of them."""
+    flops = get_op(n.op).flops
+    return flops if isinstance(flops, int) else 0
 
 
 def _parts(n: Node) -> int:

@@ -43,7 +43,7 @@ from tilewright.arith.expr import Const, Expr, const
 from tilewright.arith.text import ExprParser, print_expr
 from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, STRING, DType, from_numpy
 from tilewright.core.errors import Error, Loc, ParseError
-from tilewright.core.text import Cursor
+from tilewright.core.text import Cursor, refuses_deep_text
 from tilewright.ir.graph.constant_hash import content_hash
 from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
 from tilewright.ir.types import OptionalType, SequenceType, TensorType, Type
@@ -178,6 +178,7 @@ def _attribute(value: object) -> str:
     raise AssertionError(f"no text for an attribute of {type(value).__name__}")
 
 
+@refuses_deep_text
 def parse_graph(
     text: str,
     make_attrs: MakeAttrs,

@@ -9,7 +9,7 @@ from typing import TypeVar
 from tilewright.arith.expr import TRUE, Binary, Expr, Load, const
 from tilewright.arith.text import ExprParser
 from tilewright.core.dtypes import DTYPES, DType
-from tilewright.core.text import Cursor
+from tilewright.core.text import Cursor, refuses_deep_text
 from tilewright.ir.loop.nodes import (
     Alloc,
     Annotations,
@@ -34,6 +34,7 @@ from tilewright.ir.loop.nodes import (
 T = TypeVar("T")
 
 
+@refuses_deep_text
 def parse_func(source: str, file: str = "") -> Func:
     """The function that `source` spells."""
     parser = _Parser(source, file)
@@ -42,6 +43,7 @@ def parse_func(source: str, file: str = "") -> Func:
     return func
 
 
+@refuses_deep_text
 def parse_stmt(source: str, buffers: Mapping[str, DType] | None = None) -> Stmt:
     """The statements that `source` spells; `buffers` gives the dtypes of buffers around them."""
     parser = _Parser(source, "")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from tilewright.arith.expr import Expr
 from tilewright.arith.text import ExprParser, print_expr
 from tilewright.core.dtypes import DTYPES, DType
-from tilewright.core.text import Cursor
+from tilewright.core.text import Cursor, refuses_deep_text
 from tilewright.ir.tensor.nodes import Program, Stage, Tensor
 
 WIDTH = 100
@@ -37,6 +37,7 @@ def _print_tensor(t: Tensor) -> str:
     return f"{t.name}: {t.dtype}[{', '.join(map(print_expr, t.shape))}]"
 
 
+@refuses_deep_text
 def parse_program(source: str, file: str = "") -> Program:
     """The program that `source` spells."""
     parser = _Parser(source, file)
