@@ -45,6 +45,7 @@ def programs(*traces: str) -> list[tuple[Candidate, str]]:
     return [(Candidate((("number", n),)), trace) for n, trace in enumerate(traces)]
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_with_a_worker(cluster: RayCluster, job: Job) -> None:
     """One of two workers is killed in the middle of a batch, then the other one."""
     seen: list[Result] = []
@@ -77,6 +78,7 @@ def test_nothing_is_lost_with_a_worker(cluster: RayCluster, job: Job) -> None:
     assert until(lambda: not (is_alive(first) or is_alive(second)))
 
 
+@pytest.mark.slow
 def test_workers_leave_nothing_behind(cluster: RayCluster, job: Job) -> None:
     with ClusterMeasurer(cluster, ARGV[1:], SETTINGS) as measurer:
         alive = worker_pids(measurer)
