@@ -89,7 +89,7 @@ class _Dependence:
     def _of(self, n: Node) -> Steps | None:
         """How the results of a node depend on the step, `None` if on what is carried too."""
         given = [self.steps.get(i) for i in n.inputs if i]
-        if None in given or n.regions or get_op(n.op).kind not in PURE or _may_fail(n):
+        if None in given or n.regions or get_op(n.op).kind not in PURE or self._may_fail(n):
             return None
         slices = dict.fromkeys(s for s in given if s is not None and s != INVARIANT)
         if symbols_of((n.attrs, n.types)) & self.inside:
@@ -97,6 +97,11 @@ class _Dependence:
         if not slices:
             return INVARIANT
         return next(iter(slices)) if len(slices) == 1 and self._is_batched(n) else None
+
+    def _may_fail(self, n: Node) -> bool:
+        """Whether a node checks its indices: it must not fail before a loop that takes no step."""
+        types = [self.body.types[i] if i else None for i in n.inputs]
+        return get_op(n.op).checks(n.attrs, types) > 0
 
     def _slice(self, n: Node) -> Steps | None:
         """A node that takes one slice of a tensor from outside, another one in every step."""
@@ -133,11 +138,6 @@ class _Dependence:
         """Whether a node is worth to be computed outside: not what is only looked at or moved."""
         kind = get_op(n.op).kind
         return kind in ("out_fusable", "reduction")
-
-
-def _may_fail(n: Node) -> bool:
-    """Whether a node checks its indices: it must not fail before a loop that takes no step."""
-    return getattr(n.attrs, "mode", "") == "raise"
 
 
 def sliced_axis(n: Node, graph: Graph) -> int | None:
