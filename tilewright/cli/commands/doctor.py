@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OPTIONAL = {
     "onnxruntime": "to compare with in `tilewright bench`: pip install onnxruntime",
     "torch": "to compile PyTorch modules: pip install 'tilewright[torch]'",
-    "jax": "to compile JAX functions: pip install 'tilewright[jax]'",
+    "jax": "to compare with in `tilewright bench`: pip install jax",
     "lightgbm": "for learned cost models: pip install 'tilewright[tune]'",
     "ray": "to tune on many machines: pip install 'tilewright[cluster]'",
     "magika": "for the demonstration: pip install 'tilewright[demo]'",
