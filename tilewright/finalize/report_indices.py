@@ -65,10 +65,11 @@ def _lane(e: Expr, number: int) -> Expr:
 
 def report_indices(func: Func) -> Func:
     """The function with a statement for each check, and a parameter for what they report."""
+    seen: set[Expr] = set()
     sites = {
         x.site
         for e in expressions(func.body)
-        for x in subexpressions(e)
+        for x in subexpressions(e, seen)
         if isinstance(x, CheckedIndex)
     }
     if not sites:
