@@ -1,4 +1,4 @@
-"""What index checks cost: models compiled with them and without, run in turns.
+"""What index checks cost: models with and without them, interleaved.
 
     python benchmarks/index_checks.py DIR/bert_base DIR/gpt2 DIR/dlrm [--target cuda] [--json out]
 

@@ -41,7 +41,7 @@ FUSABLE = ("injective", "reduction", "out_fusable")
 # long chains are cut, and cross memory once in so many.
 MAX_NODES = 32
 # The operations on an element that a kernel computes at most: its expressions are walked by
-# recursion, and a deep one leaves LLVM too few registers.
+# recursion, which Python limits.
 MAX_OPERATIONS = 150
 # The same for what a kernel reads.
 MAX_READS = 32

@@ -96,8 +96,8 @@ def test_a_table_has_positions() -> None:
         get_op("rotary_embedding").infer(RotaryAttrs(), [x, table, table, positions])
 
 
-@pytest.mark.parametrize("wrong", [6, -1])
-def test_a_position_that_the_table_does_not_have(wrong: int) -> None:
-    x, table = np.ones((1, 2, 3, 8), "f4"), np.ones((6, 4), "f4")
-    with pytest.raises(ExecutionError, match=f"index {wrong} is outside a dimension of 6"):
-        run_op("rotary_embedding", x, table, table, np.array([[0, wrong, 2]]), attrs=RotaryAttrs())
+@pytest.mark.parametrize(("rows", "wrong"), [(6, 6), (6, -1), (1, 1), (1, -1)])
+def test_a_position_that_the_table_does_not_have(rows: int, wrong: int) -> None:
+    x, table = np.ones((1, 2, 3, 8), "f4"), np.ones((rows, 4), "f4")
+    with pytest.raises(ExecutionError, match=f"index {wrong} is outside a dimension of {rows}"):
+        run_op("rotary_embedding", x, table, table, np.array([[0, wrong, 0]]), attrs=RotaryAttrs())

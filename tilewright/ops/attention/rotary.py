@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.arith.expr import Expr, as_int, cast, const, maximum, minimum, select
-from tilewright.core.dtypes import I64
+from tilewright.arith.expr import Expr, as_int, cast, const, select
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
@@ -14,6 +13,7 @@ from tilewright.ir.types import TensorType
 from tilewright.ops.accumulation import widen
 from tilewright.ops.op import Op, fail, product_dtype
 from tilewright.ops.shape.assumptions import assume, has_elements, same_shape
+from tilewright.ops.tensor.positions import IndexedPlace, place_of
 
 
 @node
@@ -69,18 +69,17 @@ def _rotary(
     size = _rotated(attrs, x)
     half = const(size // 2)
 
-    def row_of(n: Expr, s: Expr) -> tuple[Expr, ...]:
+    def row_of(n: Expr, s: Expr) -> IndexedPlace:
         """Where the tables have the angles of a position."""
         if positions is None:
-            return n, s
-        row = b.check(cast(I64, positions.at(n, s)), const(0), cos.shape[0])
-        return (maximum(minimum(row, cos.shape[0] - 1), 0),)
+            return IndexedPlace((n, s), None)
+        return place_of((positions.at(n, s),), cos.shape[:1], b.check, wraps=False)
 
     def element(*i: Expr) -> Expr:
-        row, d = row_of(i[0], i[2 if attrs.heads_first else 1]), i[3]
+        (row, holds), d = row_of(i[0], i[2 if attrs.heads_first else 1]), i[3]
 
         def angle(table: Tensor, k: Expr, when: Expr) -> Expr:
-            return widen(table.at(*row, k, when=when))
+            return widen(table.at(*row, k, when=when if holds is None else when & holds))
 
         inside = d < size
         # Each half of the pairs is a masked load of its own: no index depends on a choice.

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.dtype_limits import lowest
 from tilewright.arith.expr import (
-    TRUE,
     Expr,
     Load,
     Var,
-    as_int,
     call,
     cast,
     const,
@@ -33,6 +30,7 @@ from tilewright.ops.accumulation import accumulator
 from tilewright.ops.loop_builder import nest, parameters, spatial_block
 from tilewright.ops.op import Op, fail, same_dtype
 from tilewright.ops.shape.assumptions import has_elements, same_size
+from tilewright.ops.tensor.positions import Sites, place_of
 
 # Sums where elements are narrow; where the neighbours of a sample lie, and their weights.
 RESULT, PLACES, WEIGHTS = "total", "places", "weights"
@@ -156,12 +154,16 @@ def _found(y: _Between, z: _Between) -> Stmt:
     return Seq(tuple(kept))
 
 
-def _sample(x: TensorType, outer: tuple[Expr, Expr], when: Expr, real: DType, mode: str) -> Expr:
+def _sample(
+    x: TensorType, outer: tuple[Expr, Expr], when: Expr | None, real: DType, mode: str
+) -> Expr:
     """The sample between the neighbours found: their weighted sum, or the greatest weighted."""
     corners = []
     for k in range(4):
         row, column = (Load(PLACES, (const(k), const(axis)), I64) for axis in range(2))
-        value = Load("x0", (*outer, row, column), x.dtype, when & (const(0) <= row))
+        inside = const(0) <= row
+        mask = inside if when is None else when & inside
+        value = Load("x0", (*outer, row, column), x.dtype, mask)
         corners.append(Load(WEIGHTS, (const(k),), real) * cast(real, value))
     a, b, c, d = corners
     if mode == "max":
@@ -169,12 +171,10 @@ def _sample(x: TensorType, outer: tuple[Expr, Expr], when: Expr, real: DType, mo
     return a + b + c + d
 
 
-def _image(index: Expr, count: Expr) -> tuple[Expr, Expr]:
+def _image(index: Expr, count: Expr) -> tuple[Expr, Expr | None]:
     """Which image a region is in, and a mask for reading it; one that there is not is reported."""
-    checked = CheckedIndex(cast(I64, index), const(0), count, 0)
-    if as_int(count) == 1:
-        return const(0), checked.eq(0)
-    return minimum(maximum(checked, 0), count - 1), TRUE
+    (image,), when = place_of((index,), (count,), Sites().check, wraps=False)
+    return image, when
 
 
 @dataclass(frozen=True)
@@ -317,11 +317,10 @@ def _max_roi_pool(
             for a in range(2)
         )
         image, when = _image(Load("x1", (n, const(0)), rois.dtype), x.shape[0])
-        mask = None if when is TRUE else when
 
         def element(c: Expr) -> Expr:
             place = (image, c, top + Var("iy"), left + Var("ix"))
-            return cast(real, Load("x0", place, x.dtype, mask))
+            return cast(real, Load("x0", place, x.dtype, when))
 
         return _Bin((rows, columns), element)
 

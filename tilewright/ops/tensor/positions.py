@@ -44,16 +44,21 @@ class Sites:
         return CheckedIndex(index, low, size, self.count - 1)
 
 
-def place_of(indices: Sequence[Expr], sizes: Sequence[Expr], check: Check | None) -> IndexedPlace:
-    """Where indices point to, one for each of the dimensions."""
+def place_of(
+    indices: Sequence[Expr], sizes: Sequence[Expr], check: Check | None, wraps: bool = True
+) -> IndexedPlace:
+    """Where indices point to, one for each of the dimensions.
+
+    Negative ones count from the end, or where nothing `wraps` they lie outside.
+    """
     found: list[Expr] = []
     when: Expr | None = None
     for index, size in zip(indices, sizes, strict=True):
-        signed = index.dtype.kind == "int"
+        signed, wrapped = index.dtype.kind != "uint", wraps and index.dtype.kind == "int"
         i = cast(I64, index)
         if check is not None:
-            i = check(i, simplify(-size) if signed else const(0), size)
-        from_front = select(i < 0, i + size, i) if signed else i
+            i = check(i, simplify(-size) if wrapped else const(0), size)
+        from_front = select(i < 0, i + size, i) if wrapped else i
         if check is not None and as_int(size) == 1:
             # The position of the only element needs no index: the mask keeps the check alive.
             holds = from_front.eq(0)
