@@ -45,7 +45,7 @@ def torch_session(job: EngineJob, freezing: bool | None = None) -> EngineSession
 
 def torch_module(job: EngineJob) -> tuple[Any, dict[str, Any]]:
     """The torch module that a model was exported from, and its keyword arguments."""
-    if job.model.parent.parent.name == "kernels":
+    if job.model.parent.parent.name in ("kernels", "sweep"):
         import torch
         from operators import torch_kernel
 

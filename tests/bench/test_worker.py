@@ -55,3 +55,11 @@ def test_memory() -> None:
     assert memory_mb("VmHWM") >= memory_mb("VmRSS") > 1
     with pytest.raises(RuntimeError, match="VmNothing"):
         memory_mb("VmNothing")
+
+
+def test_another_model_takes_the_place(job: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "job.json").write_text(json.dumps({**job, "expected": None}))
+    first, second, timed = _answers(job, f"load {tmp_path / 'job.json'}", "0.0")
+    assert first["error"] < 1e-5
+    assert second["error"] is None
+    assert timed["ms"]

@@ -3,9 +3,10 @@
     python -m tilewright.bench.worker ENGINE JOB.json        # without arguments: what is installed
 
 It talks in lines of JSON on what was its standard output. The first says how loading went; then
-every line `SECONDS` it reads is answered with the milliseconds of each run made in that time, and
-`kernels` with the time of each kernel where the engine can tell. JOB.json names the model, the
-inputs (.npz) and maybe the expected outputs, the threads, and where to leave the outputs.
+every line `SECONDS` it reads is answered with the milliseconds of each run made in that time,
+`kernels` with the time of each kernel where the engine can tell, and `load JOB.json` as the first
+was, another model taking the place of this one. JOB.json names the model, the inputs (.npz) and
+maybe the expected outputs, the threads, and where to leave the outputs.
 """
 
 from __future__ import annotations
@@ -99,6 +100,10 @@ def serve(engine: Engine, given: Mapping[str, Any], asked: IO[str], answers: IO[
     for line in asked:
         if line.strip() == "kernels":
             answer({"kernels": session.kernels() if session.kernels else []})
+        elif line.startswith("load "):
+            del session  # two models need not fit into memory
+            session, report = load(engine, json.loads(Path(line[5:].strip()).read_text()))
+            answer(report)
         else:
             start = time.process_time()
             times = timed_runs(session.call, float(line))
