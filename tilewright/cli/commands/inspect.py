@@ -35,14 +35,13 @@ def inspect_command(model: Path, as_json: bool) -> None:
 
 def _onnx(path: Path) -> dict[str, Any]:
     from tilewright.frontends.onnx.model.read import read_model
-    from tilewright.frontends.onnx.segments.operator_counts import operator_counts, operators
+    from tilewright.frontends.onnx.segments.operator_counts import operators
     from tilewright.frontends.onnx.segments.source import OnnxSegmentSource
 
     model = read_model(path)
     proto = model.proto
     with_ports = OnnxSegmentSource(model)
     nodes = list(proto.graph.node)
-    host = operator_counts(nodes).host
     return {
         "file": str(path),
         "format": "ONNX",
@@ -54,7 +53,7 @@ def _onnx(path: Path) -> dict[str, Any]:
             {d for p in with_ports.inputs for d in p.shape or () if isinstance(d, str)}
         ),
         "operators": dict(Counter(operators(nodes)).most_common()),
-        "host_operators": host,
+        "host_operators": with_ports.operators.host,
         **_weights(model),
     }
 
@@ -109,5 +108,12 @@ def _print(found: dict[str, Any]) -> None:
     click.echo(f"weights: {size_text(found['weight_bytes'])}")
     if found["operators"]:
         host = found["host_operators"]
-        rows = [[op, n, "host" if op in host else "native"] for op, n in found["operators"].items()]
+        rows = [[op, n, _where(n, host.get(op, 0))] for op, n in found["operators"].items()]
         print_table(["operator", "count", "runs"], rows)
+
+
+def _where(count: int, on_host: int) -> str:
+    """Where the nodes of an operator run."""
+    if not on_host:
+        return "native"
+    return "host" if on_host >= count else f"{on_host} on the host"

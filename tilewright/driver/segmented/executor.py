@@ -22,7 +22,7 @@ from tilewright.driver.segmented.profile import timed
 from tilewright.driver.segmented.source import HostNode, RemainingGraph, Segment
 from tilewright.driver.segmented.string_table import StringTable
 from tilewright.frontends.onnx.context import identifier
-from tilewright.frontends.onnx.segments.partition import Given, NonTensor
+from tilewright.frontends.onnx.segments.partition import Given, HostNodeKey, NonTensor
 from tilewright.frontends.onnx.segments.symbolic_ints import (
     SymbolicInts,
     can_be_sizes,
@@ -108,7 +108,11 @@ class SegmentExecutor:
 
     def executables(self) -> Iterator[CompiledModel]:
         """The segments that are compiled, in the order of a run."""
-        return _executables(self)
+        return (plan.native for plan in _plans(self) if plan.native is not None)
+
+    def host_nodes(self) -> Iterator[HostNodeKey]:
+        """The nodes that runs so far have given to the host."""
+        return (node.key for plan in _plans(self) for node in plan.segment.hosts)
 
     def _key(self, present: Iterable[str], values: Values) -> tuple[Any, ...]:
         return tuple((name, self._form(name, values[name])) for name in present)
@@ -198,22 +202,23 @@ class SegmentExecutor:
         return found
 
 
-def _executables(root: SegmentExecutor | _Plan) -> Iterator[CompiledModel]:
+def _plans(root: SegmentExecutor | _Plan) -> Iterator[_Plan]:
+    """All plans, in the order of a run."""
     pending = [root]  # segments may follow one another deeper than functions may call
     while pending:
         one = pending.pop()
         if isinstance(one, SegmentExecutor):
             pending += reversed([*one.plans.values(), *one.nested.values()])
             continue
-        if one.native is not None:
-            yield one.native
+        yield one
         if one.rest is not None:
             pending.append(one.rest)
 
 
 def _close(plan: _Plan) -> None:
-    for executable in _executables(plan):
-        executable.close()
+    for one in _plans(plan):
+        if one.native is not None:
+            one.native.close()
 
 
 def _type(name: str, value: np.ndarray, exact: bool) -> TensorType:

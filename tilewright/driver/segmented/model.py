@@ -121,8 +121,11 @@ class SegmentedModel:
 
     @property
     def operators(self) -> OperatorCounts:
-        """How many operators the model has, and how many of them run on the host."""
-        return self._source.operators
+        """How many operators the model has, and how many of them run on the host.
+
+        Runs so far may have shown more of them than are known before.
+        """
+        return self._source.operators.with_host_nodes(self._program.host_nodes())
 
     def profile(self, /, *args: Any, runs: int = 10, **named: Any) -> SegmentProfile:
         """Run the model once to compile its segments, then `runs` times with a clock."""

@@ -15,6 +15,7 @@ import numpy as np
 from tilewright.core.errors import Loc
 from tilewright.frontends.onnx.segments.declared_types import ValuePort
 from tilewright.frontends.onnx.segments.operator_counts import OperatorCounts
+from tilewright.frontends.onnx.segments.partition import HostNodeKey
 from tilewright.ir.graph.nodes import Graph
 
 
@@ -32,6 +33,10 @@ class HostNode(Protocol):
     @property
     def reads(self) -> frozenset[str]:
         """The values that it reads."""
+
+    @property
+    def key(self) -> HostNodeKey:
+        """Its operator, and the values that it gives."""
 
     def run(
         self, read: Callable[[str], Any], nested: Callable[[Any, Mapping[str, Any]], Sequence[Any]]
@@ -124,7 +129,7 @@ class SegmentSource(Protocol):
 
     @property
     def operators(self) -> OperatorCounts:
-        """How many operators the model has, and how many of them run on the host."""
+        """How many operators the model has, and how many of them run on the host, before a run."""
 
     def remaining(self) -> RemainingGraph:
         """The whole model, nothing of it run."""

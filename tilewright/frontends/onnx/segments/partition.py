@@ -58,6 +58,10 @@ _GIVE_SEQUENCES = (
 )
 
 
+# An operator, and the values that its node gives, which no other node gives.
+HostNodeKey = tuple[str, tuple[str, ...]]
+
+
 @dataclass(frozen=True, eq=False)
 class PendingNode:
     """A node that has not run yet, and the versions of the operators where it stands."""
@@ -76,6 +80,11 @@ class PendingNode:
     def op_type(self) -> str:
         """Its operator."""
         return self.proto.op_type
+
+    @property
+    def key(self) -> HostNodeKey:
+        """Its operator as the tables have it, and the values it defines."""
+        return node_key(self), self.writes
 
     def run(self, read: Callable[[str], Any], nested: RunNested) -> dict[str, Any]:
         """Its results by name, computed on the host; `nested` runs graphs inside it."""
@@ -399,5 +408,9 @@ def host_op(p: PendingNode) -> HostOp | None:
 
 def node_key(p: PendingNode) -> str:
     """Where the tables have the operator of a node."""
-    domain = p.proto.domain
-    return p.proto.op_type if domain in DOMAINS else f"{domain}::{p.proto.op_type}"
+    return operator_key(p.proto)
+
+
+def operator_key(proto: NodeProto) -> str:
+    """Where the tables have the operator of a node that nothing else is known of."""
+    return proto.op_type if proto.domain in DOMAINS else f"{proto.domain}::{proto.op_type}"

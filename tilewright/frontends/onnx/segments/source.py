@@ -7,6 +7,7 @@ source.remaining().segment({"x": TensorType(...)})      # what can be compiled n
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,10 +63,10 @@ class OnnxSegmentSource:
         """What messages call the model."""
         return self._model.file
 
-    @property
+    @cached_property
     def operators(self) -> OperatorCounts:
-        """How many operators the model has, and how many of them run on the host."""
-        return operator_counts(self._model.proto.graph.node)
+        """How many operators the model has, and how many of them run on the host, before a run."""
+        return operator_counts(self._remaining, self.inputs)
 
     def remaining(self) -> OnnxRemainingGraph:
         """The whole model, nothing of it run."""
