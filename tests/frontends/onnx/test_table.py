@@ -32,3 +32,9 @@ def test_domains() -> None:
     assert converter(_node("Relu")) is converters()["Relu"]
     with pytest.raises(UnsupportedError, match=r"domain com\.x"):
         converter(_node("Relu", "com.x"))
+
+
+@pytest.mark.parametrize("domain", ["com.microsoft.nchwc", "com.ms.internal.nhwc"])
+def test_layouts_of_one_machine_are_refused(domain: str) -> None:
+    with pytest.raises(UnsupportedError, match="ORT_ENABLE_EXTENDED"):
+        converter(_node("Conv", domain))

@@ -39,14 +39,20 @@ from tilewright.frontends.onnx.convert import (
 )
 from tilewright.frontends.onnx.convert.control_flow import conditional, loop, scan
 from tilewright.frontends.onnx.convert.microsoft import attention as microsoft_attention
+from tilewright.frontends.onnx.convert.microsoft import block_quantized as microsoft_blocks
+from tilewright.frontends.onnx.convert.microsoft import channels_last as microsoft_channels_last
 from tilewright.frontends.onnx.convert.microsoft import fused as microsoft_fused
 from tilewright.frontends.onnx.convert.microsoft import quantized as microsoft_quantized
+from tilewright.frontends.onnx.convert.microsoft import recurrent as microsoft_recurrent
 from tilewright.frontends.onnx.convert.ml import features as ml_features
 from tilewright.frontends.onnx.convert.ml import labels as ml_labels
 from tilewright.frontends.onnx.convert.ml import linear as ml_linear
 from tilewright.frontends.onnx.convert.ml import svm as ml_svm
 from tilewright.frontends.onnx.convert.ml import trees as ml_trees
 from tilewright.frontends.onnx.convert.training import gradient, optimizers
+
+# Blocked layouts, of which a file does not say how large a block is.
+_OF_ONE_MACHINE = ("com.microsoft.nchwc", "com.ms.internal.nhwc")
 
 FAMILIES = (
     attention,
@@ -66,7 +72,10 @@ FAMILIES = (
     matmul,
     microsoft_fused,
     microsoft_attention,
+    microsoft_blocks,
+    microsoft_channels_last,
     microsoft_quantized,
+    microsoft_recurrent,
     ml_features,
     ml_labels,
     ml_linear,
@@ -105,6 +114,15 @@ def key_of(n: OnnxNode) -> str:
 def converter(n: OnnxNode) -> Converter:
     """The converter for a node."""
     found = converters().get(key_of(n))
+    if found is None and n.proto.domain in _OF_ONE_MACHINE:
+        raise UnsupportedError(
+            "onnx.operator",
+            f"operator {n.op_type} of domain {n.proto.domain} has a layout of weights and images"
+            " that ONNX Runtime chose for one processor",
+            loc=n.loc,
+            help="save the model with ORT_ENABLE_EXTENDED, not ORT_ENABLE_ALL, or compile the"
+            " model as it was before",
+        )
     if found is None:
         near = get_close_matches(key_of(n), converters(), 3)
         hint = f"; did you mean {', '.join(near)}?" if near else ""

@@ -30,7 +30,7 @@ def node_model(
 ) -> onnx.ModelProto:
     """A model of one node; inputs `constants` are initializers, `dims` declares symbolic shapes.
 
-    `opset` is the version of the operator's domain.
+    `opset` is the version of the operator's domain; an attribute of that name is `opset_`.
     """
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
     values, initializers = [], []
@@ -44,6 +44,7 @@ def node_model(
         shape = (dims or {}).get(i, x.shape)
         values.append(helper.make_tensor_value_info(names[i], kind, shape))
     results = [f"y{i}" for i in range(outputs)]
+    attributes = {name.rstrip("_"): value for name, value in attributes.items()}
     node = helper.make_node(op, names, results, name="node", domain=domain, **attributes)
     graph = helper.make_graph(
         [node], "test", values, [onnx.ValueInfoProto(name=r) for r in results], initializers

@@ -33,13 +33,13 @@ def _along(c: OnnxContext, n: OnnxNode, value: str, like: str) -> str:
     axis = normalize_axis(n.op_type, n.int_attr("axis", 1), len(shape))
     block = n.int_attr("block_size", 0)
     if block:
-        return _repeated(c, n, value, axis, block, shape[axis])
+        return repeated(c, n, value, axis, block, shape[axis])
     if len(own) != 1:
         raise n.invalid(f"a parameter {c.type(value)} is not one number a slice of {c.type(like)}")
     return add_reshape(c, n, value, [own[0] if a == axis else const(1) for a in range(len(shape))])
 
 
-def _repeated(c: OnnxContext, n: OnnxNode, value: str, axis: int, block: int, size: Expr) -> str:
+def repeated(c: OnnxContext, n: OnnxNode, value: str, axis: int, block: int, size: Expr) -> str:
     """Each element along `axis` `block` times; the last block may be cut."""
     own = c.type(value).shape
     if len(own) <= axis:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilewright.arith.expr import as_int
+from tilewright.arith.expr import Expr, as_int
 from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.ops.recurrent.layers import DIRECTIONS, LENGTHS, R, RecurrentAttrs, W, X
 
@@ -22,6 +22,9 @@ ACTIVATIONS: dict[str, tuple[str, float | None, float | None]] = {
     "tanh": ("tanh", None, None),
     "thresholdedrelu": ("thresholded_relu", 1.0, None),
 }
+
+# The default activations of an LSTM's gates, candidates and results.
+LSTM = ("Sigmoid", "Tanh", "Tanh")
 
 
 def _activations(
@@ -44,11 +47,12 @@ def _activations(
     )
 
 
-def _layer(op: str, default: tuple[str, ...], c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
+def layer_attrs(n: OnnxNode, default: tuple[str, ...]) -> RecurrentAttrs:
+    """What a layer's attributes say; `default` are the activations of one direction."""
     direction = n.str_attr("direction", "forward").lower()
     if direction not in DIRECTIONS:
         raise n.invalid(f"direction is {direction!r}", f"one of {', '.join(DIRECTIONS)}")
-    attrs = RecurrentAttrs(
+    return RecurrentAttrs(
         *_activations(n, default, 2 if direction == "bidirectional" else 1),
         direction,
         n.float_attr("clip", 0.0),
@@ -56,13 +60,22 @@ def _layer(op: str, default: tuple[str, ...], c: OnnxContext, n: OnnxNode) -> tu
         bool(n.int_attr("input_forget", 0)),
         bool(n.int_attr("layout", 0)),
     )
-    for index in (X, W, R):
-        n.required(index)
-    units = as_int(c.shape(n, n.input(R), 3)[-1])
-    if units is not None and n.int_attr("hidden_size", units) != units:
-        raise n.invalid(f"hidden_size is {n.int_attr('hidden_size')}, the weights have {units}")
+
+
+def check_layer(c: OnnxContext, n: OnnxNode, units: Expr) -> None:
+    """The number of units is what `hidden_size` says, and lengths are integers."""
+    known = as_int(units)
+    if known is not None and n.int_attr("hidden_size", known) != known:
+        raise n.invalid(f"hidden_size is {n.int_attr('hidden_size')}, the weights have {known}")
     if n.has_input(LENGTHS) and not c.type(n.input(LENGTHS)).dtype.is_integer:
         raise n.invalid("sequence_lens must be integers")
+
+
+def _layer(op: str, default: tuple[str, ...], c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
+    attrs = layer_attrs(n, default)
+    for index in (X, W, R):
+        n.required(index)
+    check_layer(c, n, c.shape(n, n.input(R), 3)[-1])
     return c.add_many(n, op, *n.inputs, attrs=attrs)
 
 
@@ -72,6 +85,6 @@ def _converter(op: str, *activations: str) -> Converter:
 
 CONVERTERS = {
     "GRU": _converter("gru", "Sigmoid", "Tanh"),
-    "LSTM": _converter("lstm", "Sigmoid", "Tanh", "Tanh"),
+    "LSTM": _converter("lstm", *LSTM),
     "RNN": _converter("rnn", "Tanh"),
 }

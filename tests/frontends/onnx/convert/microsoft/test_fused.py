@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch.nn.functional import gelu
 
 from tests.frontends.onnx.convert.microsoft.microsoft_node import RNG, check_ms, normal, run_ms
 from tests.frontends.onnx.convert.run_node import check_node
@@ -26,8 +28,40 @@ def test_products() -> None:
     check_ms("FusedMatMul", [normal(2, 4, 3), normal(2, 5, 4)], alpha=0.5, transA=1, transB=1)
     check_ms("FusedMatMul", [normal(3, 4), normal(4)])
     check_ms("FusedGemm", [normal(3, 4), normal(5, 4), normal(5)], activation="Relu", transB=1)
-    with pytest.raises(UnsupportedError, match="transBatchA"):
-        run_ms("FusedMatMul", [X, X], transBatchA=1)
+    check_ms("TransposeMatMul", [normal(2, 4, 3), normal(4, 5)], alpha=2.0, transA=1)
+
+
+@pytest.mark.parametrize("transposed", [0, 1])
+def test_products_of_operands_with_their_batch_inside(transposed: int) -> None:
+    x = normal(3, 2, 5, 4) if not transposed else normal(4, 2, 5, 3)
+    w = normal(4, 2, 5, 6)
+    options = {"transBatchA": 1, "transBatchB": 1, "transA": transposed}
+    check_ms("FusedMatMul", [x, w], **options)
+
+
+def test_products_that_onnxruntime_has_on_gpus_only() -> None:
+    x, w, bias = normal(2, 3, 4), normal(4, 5), normal(5)
+    total = torch.from_numpy(x @ w)
+    (found,) = run_ms("FusedMatMulActivation", [x, w], activation="Relu", alpha=0.5)
+    np.testing.assert_allclose(found, torch.relu(total * 0.5), atol=1e-5)
+    (found,) = run_ms("GemmFastGelu", [x, w, bias])
+    expected = gelu(total + torch.from_numpy(bias), approximate="tanh")
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_sums_that_onnxruntime_has_on_gpus_only() -> None:
+    bias, skip = normal(8), normal(2, 3, 8)
+    (found,) = run_ms("BiasAdd", [X, bias, skip])
+    np.testing.assert_allclose(found, X + bias + skip, atol=1e-5)
+    (found,) = run_ms("BiasSplitGelu", [X, bias])
+    left, right = torch.from_numpy(X + bias).chunk(2, dim=-1)
+    np.testing.assert_allclose(found, left * gelu(right), atol=1e-5)
+    scores, mask = normal(2, 3, 4, 5), normal(2, 1, 1, 5)
+    for axis, shape in ((3, (2, 3, 4, 5)), (2, (2, 3, 20))):
+        (found,) = run_ms("BiasSoftmax", [scores, mask], axis=axis, is_inner_broadcast=1)
+        rows = torch.from_numpy((scores + mask).reshape(shape))
+        expected = torch.softmax(rows, -1).reshape(scores.shape)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -83,10 +83,19 @@ def _biased(c: OnnxContext, n: OnnxNode, parts: list[str], bias: str) -> list[st
 
 def attention(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The products that make queries, keys and values belong to it."""
-    x, heads = n.required(0), n.int_attr("num_heads")
-    rows = c.add(n, "matmul", x, n.required(1))
+    rows = c.add(n, "matmul", n.required(0), n.required(1))
     if n.has_input(2):
         rows = c.add(n, "add", rows, n.input(2))
+    return self_attention(c, n, rows, (n.input(3), n.input(5)), n.input(4))
+
+
+def self_attention(
+    c: OnnxContext, n: OnnxNode, rows: str, masks: tuple[str, str], cache: str
+) -> tuple[str, ...]:
+    """Attention on queries, keys and values that lie side by side in one tensor."""
+    if n.int_attr("past_present_share_buffer", 0) or n.int_attr("do_rotary", 0):
+        raise n.unsupported("past_present_share_buffer or do_rotary", "set them to 0")
+    heads = n.int_attr("num_heads")
     *_, hidden = c.shape(n, rows, 3)
     sizes = n.ints_attr("qkv_hidden_sizes", ())
     widths = [const(s) for s in sizes] if sizes else [simplify(hidden // 3)] * 3
@@ -95,8 +104,8 @@ def attention(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     for width in widths:
         parts.append(_cut(c, rows, 2, start, start + width))
         start = simplify(start + width)
-    past = [_part(c, n, n.input(4), 0, i) for i in range(2)] if n.has_input(4) else ["", ""]
-    y, keys, values = _attend(c, n, parts, (heads, heads), (n.input(3), n.input(5)), past)
+    past = [_part(c, n, cache, 0, i) for i in range(2)] if cache else ["", ""]
+    y, keys, values = _attend(c, n, parts, (heads, heads), masks, past)
     if not n.wants(1):
         return (y,)
     shape = (const(1), *c.type(keys).shape)
