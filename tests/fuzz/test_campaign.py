@@ -19,6 +19,8 @@ def test_no_random_graph_goes_wrong() -> None:
     assert report["findings"] == []
     assert done.returncode == 0
     assert report["kinds"]["right"] >= 5
+    assert 0 < report["compared_with_reference"] <= report["compared"] <= report["tried"]
+    assert set(report["operators_met_by_reference"]) <= set(report["operators"])
 
 
 def test_outcomes_become_verdicts() -> None:
@@ -39,4 +41,6 @@ def test_a_finding_keeps_its_kind_of_error_when_it_is_shrunk() -> None:
 def test_a_report_counts() -> None:
     report = FuzzReport()
     report.kinds.update(["right", "right", "wrong"])
-    assert report.as_json()["tried"] == 3
+    report.kinds.update(["refused", "uncompared", "like another"])
+    assert report.as_json()["tried"] == 5
+    assert report.as_json()["compared"] == 3

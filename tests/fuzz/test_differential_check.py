@@ -16,7 +16,17 @@ def _sum() -> differential_check.Case:
 
 
 def test_a_right_answer() -> None:
-    assert check_case(_sum()) == CheckResult("right")
+    assert check_case(_sum()) == CheckResult("right", reference=True)
+
+
+def test_what_has_no_expected_value_is_not_called_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object) -> Expected:
+        return Expected([np.full((1, 1), 66, np.float32)], [None], False)
+
+    monkeypatch.setattr(differential_check, "expect", unknown)
+    result = check_case(_sum())
+    assert result == CheckResult("uncompared")
+    assert not result.is_finding
 
 
 def test_a_wrong_answer_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:

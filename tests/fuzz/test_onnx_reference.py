@@ -16,7 +16,7 @@ def _case(op: str, x: np.ndarray) -> Case:
     return case_of([helper.make_node(op, ["x"], ["y"])], {"x": x}, ["y"])
 
 
-def _said(case: Case, expected: Expected | None = None) -> str:
+def _said(case: Case, expected: Expected | None = None) -> str | None:
     expected = expected or expect(interpreter(case.model), case.runs[0])
     return differs_from_reference(case.model, case.runs[0], expected)
 
@@ -31,18 +31,18 @@ def test_the_same_reading(op: str, dtype: type) -> None:
 def test_another_reading_is_seen() -> None:
     case = _case("Neg", np.arange(3, dtype=np.float32))
     other = Expected([np.arange(3, dtype=np.float32)], [np.zeros(3)], True)
-    assert "in the reference" in _said(case, other)
+    assert "in the reference" in str(_said(case, other))
 
 
 def test_what_the_reference_gets_wrong_is_not_compared() -> None:
     case = _case("LpNormalization", -np.ones(3, np.float32))
     assert "LpNormalization" in KNOWN_DIFFERENCES
-    assert _said(case, Expected([np.zeros(3, np.float32)], [np.zeros(3)], True)) == ""
+    assert _said(case, Expected([np.zeros(3, np.float32)], [np.zeros(3)], True)) is None
 
 
 def test_types_beyond_onnx_are_not_compared() -> None:
     case = _case("Softmax", np.ones((2, 3), np.int64))
-    assert _said(case, Expected([np.zeros((2, 3), np.int64)], [np.zeros((2, 3))], True)) == ""
+    assert _said(case, Expected([np.zeros((2, 3), np.int64)], [np.zeros((2, 3))], True)) is None
 
 
 @pytest.mark.parametrize(("dtype", "compared"), [(np.float32, True), (np.int32, False)])
@@ -61,13 +61,13 @@ def test_integers_are_compared_where_they_are_only_chosen(mode: str, compared: b
     x = np.ones((1, 1, 2, 2), np.uint8)
     given = {"x": x, "grid": np.zeros((1, 1, 1, 2), np.float32)}
     case = case_of([helper.make_node("GridSample", ["x", "grid"], ["y"], mode=mode)], given, ["y"])
-    assert _said(case) == ""
+    assert _said(case) == ("" if compared else None)
     other = Expected([np.full((1, 1, 1, 1), 7, np.uint8)], [np.zeros((1, 1, 1, 1))], True)
     assert bool(_said(case, other)) is compared
 
 
 def test_a_mean_of_large_integers_is_not_compared() -> None:
-    assert _said(_case("ReduceMean", np.array(3310110838995218588))) == ""
+    assert _said(_case("ReduceMean", np.array(3310110838995218588))) is None
 
 
 def test_a_wider_type_than_the_reference_gives_is_compared_as_such() -> None:
@@ -76,14 +76,14 @@ def test_a_wider_type_than_the_reference_gives_is_compared_as_such() -> None:
     far = Expected([-np.arange(3, dtype=np.float32) * 100], [np.zeros(3)], True)
     other = Expected([np.zeros(2, np.float32)], [np.zeros(2)], True)
     assert _said(case, near) == ""
-    assert "differ" in _said(case, far)
+    assert "differ" in str(_said(case, far))
     assert _said(case, other)
 
 
 def test_a_negative_number_without_a_sign_is_not_compared() -> None:
     to = onnx.TensorProto.FLOAT8E8M0
     case = case_of([helper.make_node("Cast", ["x"], ["y"], to=to)], {"x": -np.ones(2)}, ["y"])
-    assert _said(case, Expected([np.zeros(2)], [np.zeros(2)], True)) == ""
+    assert _said(case, Expected([np.zeros(2)], [np.zeros(2)], True)) is None
 
 
 @pytest.mark.parametrize(("number", "compared"), [(-3.0, False), (15.0, True), (16.0, False)])
@@ -93,14 +93,14 @@ def test_a_float_beyond_an_integer_is_not_compared(number: float, compared: bool
     nodes = [helper.make_node("Cast", ["x"], ["a"], to=to), helper.make_node("Neg", ["b"], ["y"])]
     nodes.insert(1, helper.make_node("Cast", ["a"], ["b"], to=onnx.TensorProto.FLOAT))
     other = Expected([np.array([7], np.float32)], [np.zeros(1)], True)
-    assert _said(case_of(nodes, {"x": x}, ["y"])) == ""
+    assert _said(case_of(nodes, {"x": x}, ["y"])) == ("" if compared else None)
     assert bool(_said(case_of(nodes, {"x": x}, ["y"]), other)) is compared
 
 
 @pytest.mark.parametrize(("far", "compared"), [(4.0, True), (300.0, False)])
 def test_shares_that_have_become_0_are_not_compared(far: float, compared: bool) -> None:
     case = _case("LogSoftmax", np.array([[0.0, far]], np.float32))
-    assert _said(case) == ""
+    assert _said(case) == ("" if compared else None)
     assert (
         bool(_said(case, Expected([np.ones((1, 2), np.float32)], [np.zeros((1, 2))], True)))
         is compared
@@ -141,7 +141,7 @@ def test_windows_that_reach_beyond_the_end(size: int, compared: bool) -> None:
     node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3], strides=[3], ceil_mode=1)
     case = case_of([node], {"x": np.arange(size, dtype=np.float32).reshape(1, 1, size)}, ["y"])
     other = Expected([np.full((1, 1, 6), 99.0, np.float32)], [np.zeros((1, 1, 6))], True)
-    assert _said(case) == ""
+    assert _said(case) == ("" if compared else None)
     assert bool(_said(case, other)) is compared
 
 
@@ -160,5 +160,5 @@ def test_what_numpy_does_not_sort_is_not_compared(
     given = {"x": np.array([3, number, 1], dtype), "k": np.array([1])}
     case = case_of([node], given, ["y"])
     case.model.opset_import[0].version = 24
-    assert _said(case) == ""
+    assert _said(case) == ("" if compared else None)
     assert bool(_said(case, Expected([np.array([9], dtype)], [np.zeros(1)], True))) is compared

@@ -35,6 +35,8 @@ from tilewright.fuzz.shrink import shrink, with_graph
 from tilewright.ops.interpret import evaluate_node
 
 Progress = Callable[[str], None]
+# Ends of a graph whose results were compared with the interpreter's, or with its error.
+COMPARED = ("right", "wrong", "reading", "threads", "unchecked", "error")
 
 
 @dataclass(frozen=True)
@@ -54,18 +56,37 @@ class FuzzSettings:
 
 @dataclass
 class FuzzReport:
-    """What came out: how many of each kind, which operators, and the findings."""
+    """What came out: how many of each kind, which operators, and the findings.
+
+    `reference` counts graphs that were compared with ONNX's reference too, and `met` their
+    operators.
+    """
 
     kinds: Counter[str] = field(default_factory=Counter)
     operators: Counter[str] = field(default_factory=Counter)
     findings: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+    reference: int = 0
+    met: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def compared(self) -> int:
+        """The graphs all of whose results were compared with the interpreter's."""
+        return sum(self.kinds[kind] for kind in COMPARED)
+
+    @property
+    def tried(self) -> int:
+        """All of them."""
+        return self.kinds.total() - self.kinds["like another"]
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
         return {
-            "tried": self.kinds.total(),
+            "tried": self.tried,
             "kinds": dict(self.kinds),
+            "compared": self.compared,
+            "compared_with_reference": self.reference,
+            "operators_met_by_reference": dict(sorted(self.met.items())),
             "operators": dict(sorted(self.operators.items())),
             "findings": self.findings,
             "seconds": self.seconds,
@@ -83,6 +104,9 @@ def run_campaign(settings: FuzzSettings, progress: Progress = lambda text: None)
             report.kinds[result.kind] += 1
             if outcome.kind == "done":
                 report.operators.update(outcome.value["operators"])
+                if outcome.value["reference"]:
+                    report.reference += 1
+                    report.met.update(outcome.value["operators"])
             if result.is_finding:
                 _keep(settings, report, number, _path(Path(folder), number), result)
             _remove(_path(Path(folder), number))

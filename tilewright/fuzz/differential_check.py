@@ -1,9 +1,10 @@
 """One case: compiled and run against the interpreter.
 
-The result is a `CheckResult`: `right`, `refused` (the model cannot be read: no finding), or a
-finding: `wrong` results, an `error` where the interpreter has an answer, no error where it
-has one (`unchecked`), another `reading` of the model than ONNX's reference, `threads` (another
-result on more threads), `internal` (an exception that is no Error).
+The result is a `CheckResult`: `right`, `refused` (the model cannot be read: no finding),
+`uncompared` (an output's shape depends on rounding, so that it has no expected value: none
+either), or a finding: `wrong` results, an `error` where the interpreter has an answer, no error
+where it has one (`unchecked`), another `reading` of the model than ONNX's reference, `threads`
+(another result on more threads), `internal` (an exception that is no Error).
 """
 
 from __future__ import annotations
@@ -22,24 +23,25 @@ from tilewright.fuzz.onnx_reference import differs_from_reference
 from tilewright.fuzz.oracle import Expected, Interpreter, expect, interpreter, mismatch
 from tilewright.ops.interpret import evaluate_node
 
-FINE = ("right", "refused")
+FINE = ("right", "refused", "uncompared")
 # How often a result is interpreted with other roundings before it is called wrong.
 MORE_TRIES = 24
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """How a case came out, in a word and in detail."""
+    """How a case came out, in a word and in detail, and whether it met ONNX's reference."""
 
     kind: str
     detail: str = ""
+    reference: bool = False
 
     @property
     def is_finding(self) -> bool:
         """Whether something is wrong."""
         return self.kind not in FINE
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, Any]:
         """For another process."""
         return asdict(self)
 
@@ -63,12 +65,15 @@ def _check(case: Case) -> CheckResult:
         # sizes that can never fit are seen at once
         fine = any(_is_run(run, inputs) for inputs in case.runs)
         return CheckResult("error" if fine else "right", str(error))
+    results = []
     with executable:
         for inputs in case.runs:
-            result = _check_run(executable, run, inputs, case.model)
-            if result.kind != "right":
-                return result
-    return CheckResult("right")
+            results.append(_check_run(executable, run, inputs, case.model))
+            if results[-1].is_finding:
+                return results[-1]
+    kinds = {result.kind for result in results}
+    kind = "uncompared" if "uncompared" in kinds else "right"
+    return CheckResult(kind, reference=any(result.reference for result in results))
 
 
 def _is_run(run: Interpreter, inputs: Arrays) -> bool:
@@ -97,11 +102,16 @@ def _check_run(executable: Any, run: Interpreter, inputs: Arrays, model: ModelPr
         wrong = _mismatches(found, expect(run, inputs, MORE_TRIES))
         if wrong:
             return CheckResult("wrong", wrong)
-    if differs_from_reference(model, inputs, expected):
+    difference = differs_from_reference(model, inputs, expected)
+    if difference:
         difference = differs_from_reference(model, inputs, expect(run, inputs, MORE_TRIES))
         if difference:
             return CheckResult("reading", difference)
-    return _check_threads(executable, given, found)
+    changed_by_threads = _differs_on_threads(executable, given, found)
+    if changed_by_threads:
+        return CheckResult("threads", changed_by_threads)
+    kind = "right" if all(s is not None for s in expected.spread) else "uncompared"
+    return CheckResult(kind, reference=difference is not None)
 
 
 def _expecting_an_error(executable: Any, given: Arrays, expected: Error) -> CheckResult:
@@ -120,13 +130,13 @@ def _mismatches(found: list[Any], expected: Expected) -> str:
     return ""
 
 
-def _check_threads(executable: Any, given: Arrays, found: list[Any]) -> CheckResult:
-    """The same bits on more threads."""
+def _differs_on_threads(executable: Any, given: Arrays, found: list[Any]) -> str:
+    """Which output has other bits on more threads, or nothing."""
     if not hasattr(executable, "set_threads"):
-        return CheckResult("right")
+        return ""
     executable.set_threads(3)
     for number, (x, y) in enumerate(zip(found, executable.run(given).values(), strict=True)):
         if np.asarray(x).tobytes() != np.asarray(y).tobytes():
-            return CheckResult("threads", f"output {number} differs on 3 threads")
+            return f"output {number} differs on 3 threads"
     executable.set_threads(1)
-    return CheckResult("right")
+    return ""

@@ -63,6 +63,8 @@ def fuzz_command(
     with progress() as show:
         report = (run_mutated if mutate else run_campaign)(settings, show)
     _print(report, as_json)
+    if not mutate and not as_json:
+        _print_shares(report)
     if report.findings:
         sys.exit(1)
 
@@ -74,8 +76,17 @@ def _print(report: FuzzReport, as_json: bool) -> None:
     for found in report.findings:
         click.echo(_text(found))
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(report.kinds.items()))
-    click.echo(f"{report.kinds.total()} tried in {report.seconds:.0f} s: {kinds}")
+    click.echo(f"{report.tried} tried in {report.seconds:.0f} s: {kinds}")
     click.echo(f"{len(report.operators)} operators, {len(report.findings)} findings")
+
+
+def _print_shares(report: FuzzReport) -> None:
+    """How many graphs were compared, and with what."""
+    share = report.reference / max(1, report.compared)
+    click.echo(
+        f"{report.compared} compared with the interpreter, of these {report.reference} "
+        f"({share:.0%}, {len(report.met)} operators) with ONNX's reference"
+    )
 
 
 def _text(found: dict[str, Any]) -> str:
