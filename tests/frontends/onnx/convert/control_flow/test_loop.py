@@ -308,6 +308,39 @@ def test_a_loop_that_only_counts_is_a_number() -> None:
     check(model, lambda x: (2 + 2 * x.size,), {"x": x()})
 
 
+# Nothing is carried but a counter, and data say when to stop.
+COUNTED = """
+g (float limit, float x) => ({results}) {{
+    true = Constant <value = bool {{1}}> ()
+    zero = Constant <value = int64 {{0}}> ()
+    n, kept = Loop <body = b (int64 i, bool c, int64 k, float v) => (bool d, int64 m, float w) {{
+        one = Constant <value = int64 {{1}}> ()
+        m = Add (k, one)
+        w = Identity (v)
+        f = Cast <to = 1> (m)
+        d = Less (f, limit)
+    }}> (, true, zero, x)
+    y = Neg (kept)
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("results", "native"), [("float y", True), ("int64 n", False)], ids=["unused", "wanted"]
+)
+def test_a_loop_without_results_of_its_own(results: str, native: bool) -> None:
+    def meaning(limit: np.ndarray, x: np.ndarray) -> tuple[Any, ...]:
+        return (-x,) if native else (max(1, int(np.ceil(limit))),)
+
+    runs = [
+        {"limit": np.array(n, np.float32), "x": np.array(3, np.float32)} for n in (-1.0, 0.0, 4.5)
+    ]
+    model = parsed(COUNTED.format(results=results))
+    if native:
+        next(n for n in model.graph.node if n.op_type == "Loop").output[0] = ""
+    check(model, meaning, *runs, native=native)
+
+
 def test_what_waits_inside_runs_on_the_host() -> None:
     model = parsed("""
     g (float[m] x, int64[k] shape) => (float y) {

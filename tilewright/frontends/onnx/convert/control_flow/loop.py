@@ -266,13 +266,15 @@ def _add(c: OnnxContext, parts: _Loop, step: _Step) -> dict[int, str]:
     given += [v for k in parts.invariant if c.constant_of(v := parts.initial[k]) is None]
     count = partial(_count, c, parts, step, begins, bool(rows))
     names = [identifier(n.outputs[i]) if n.wants(i) else "loop" for i in (*step.carried, *rows)]
-    if region.outputs:
+    if names:
         outputs = add_loop(c, n, given, region, attrs, count, names)
         node = c.g.nodes[-1]
         assert isinstance(node.attrs, LoopAttrs)
         taken = node.attrs.steps
-    else:  # all that it does is to count
-        outputs, taken = (), count()
+    elif dim:  # data say how far it counts, and nothing but a step's results can carry that
+        raise HostOnly(n.op_type, n.loc)
+    else:  # all that it does is to count, or nothing that is wanted
+        outputs, taken = (), const(0) if early else count()
     found = dict(zip((*step.carried, *rows), outputs, strict=True))
     found |= {k: _joined(c, parts, k, found[k]) for k in grown}
     for k, by in step.increments.items():
