@@ -20,7 +20,7 @@ from tilewright.arith.expr import Expr, Load, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, rewrite
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Region, Stmt, Store, Tile
-from tilewright.ir.loop.walk import map_stmt, own_expressions, statements
+from tilewright.ir.loop.walk import map_stmt, own_expressions, statements, statements_in
 
 # Bytes one buffer may take on a thread's stack.
 STACK_LIMIT = 256 * 1024
@@ -79,7 +79,7 @@ class _Placement:
 
     def _renewed(self, outer: tuple[For, ...]) -> tuple[For, ...]:
         """The loops down to one that finds in the buffer what its iteration before has left."""
-        first = next(s for _, s in statements(self.body) if _own_accesses(s, self.buffer.name))
+        first = next(s for s in statements_in(self.body) if _own_accesses(s, self.buffer.name))
         if not any(x.buffer == self.buffer.name for e in own_expressions(first) for x in loads(e)):
             return outer
         moving = {v for _, box in self.accesses for ends in box for e in ends for v in free_vars(e)}

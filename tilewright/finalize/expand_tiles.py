@@ -12,7 +12,13 @@ from itertools import count, groupby
 
 from tilewright.ir.loop.nodes import Block, Func, Stmt, Store, Tile
 from tilewright.ir.loop.tiles import expand_tile
-from tilewright.ir.loop.walk import buffers, child_stmts, rewrite_stmts, statements, touched_buffers
+from tilewright.ir.loop.walk import (
+    buffers,
+    child_stmts,
+    rewrite_stmts,
+    statements_in,
+    touched_buffers,
+)
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.target.target import Target
@@ -47,11 +53,11 @@ def _can_hold(func: Func, target: Target) -> bool:
     The registers have fixed numbers: they can be one buffer at a time, which nothing else may
     touch.
     """
-    tiles = [s for _, s in statements(func.body) if isinstance(s, Tile) and dispatched(s, target)]
+    tiles = [s for s in statements_in(func.body) if isinstance(s, Tile) and dispatched(s, target)]
     held = {_held_operand(t) for t in tiles} - {""}
     if len(held) > 1 and not _take_turns(func.body, held):
         return False
-    for _, stmt in statements(func.body):
+    for stmt in statements_in(func.body):
         if isinstance(stmt, Block):
             continue
         reads, writes = touched_buffers(stmt) if _is_leaf(stmt) else (set(), set())
@@ -79,7 +85,7 @@ def _take_turns(stmt: Stmt, held: set[str]) -> bool:
 
 def _tiles_of(stmt: Stmt, held: set[str]) -> set[str]:
     """Which of the buffers the tiles in a statement hold."""
-    return {_held_operand(s) for _, s in statements(stmt) if isinstance(s, Tile)} & held
+    return {_held_operand(s) for s in statements_in(stmt) if isinstance(s, Tile)} & held
 
 
 def _held_operand(tile: Tile) -> str:

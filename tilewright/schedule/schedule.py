@@ -22,6 +22,7 @@ from tilewright.core.config import config
 from tilewright.core.errors import Error, ScheduleError
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.verified import VerifiedStmts
 from tilewright.ir.loop.verify import verify_func
 from tilewright.schedule.choice_log import record_choice
 from tilewright.schedule.methods import PrimitiveMethods
@@ -63,6 +64,7 @@ class Schedule(PrimitiveMethods):
         self.legality = legality
         self._decide = decide
         self._steps: list[Step] = []
+        self._verified = VerifiedStmts()
 
     @property
     def trace(self) -> Trace:
@@ -104,7 +106,7 @@ class Schedule(PrimitiveMethods):
 
     def _change(self, step: Step, after: Func) -> None:
         if config().verify == 2:
-            verify_func(after)
+            verify_func(after, self._verified)
         if self.legality and PRIMITIVES[step.name].moves:
             # Imported here because isl takes long to load and compiling does not need it.
             from tilewright.schedule.legality.dependences import check

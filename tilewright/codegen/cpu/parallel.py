@@ -18,7 +18,7 @@ from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm.expressions import ExprEmitter
 from tilewright.codegen.llvm.statements import StatementEmitter
 from tilewright.ir.loop.nodes import Alloc, For, Func, Stmt
-from tilewright.ir.loop.walk import buffers, expressions, loops, statements, touched_buffers
+from tilewright.ir.loop.walk import buffers, expressions, loops, statements_in, touched_buffers
 
 
 def emit_func(module: ModuleBuilder, func: Func, sizes: Sequence[str]) -> None:
@@ -33,7 +33,7 @@ def emit_func(module: ModuleBuilder, func: Func, sizes: Sequence[str]) -> None:
         fn,
         {name: f"%s{i}" for i, name in enumerate(sizes)},
         {p.name: f"%b{i}" for i, p in enumerate(func.params)},
-        {s.buffer.name for _, s in statements(func.body) if isinstance(s, Alloc)},
+        {s.buffer.name for s in statements_in(func.body) if isinstance(s, Alloc)},
     )
     emitter.ranges = {name: Interval(0, None) for name in sizes}
     dtypes = {name: b.dtype for name, b in buffers(func).items()}

@@ -22,7 +22,7 @@ from tilewright.codegen.gpu.block_emitter import BlockEmitter
 from tilewright.codegen.gpu.mainloop import attention_mainloop, products
 from tilewright.codegen.gpu.warp_specialized import WarpSpecializedKernel
 from tilewright.ir.loop.nodes import Stmt, Tile
-from tilewright.ir.loop.walk import rewrite_stmts, seq, statements
+from tilewright.ir.loop.walk import rewrite_stmts, seq, statements_in
 from tilewright.schedule.intrin.nvidia.wgmma import issue_name
 
 
@@ -103,7 +103,7 @@ class FlashAttention(WarpSpecializedKernel):
     def _issue(self, pipeline: int, k_tile: str) -> None:
         """Start a product; it is in flight from here on."""
         product = (self.parts.qk, self.parts.pv)[pipeline]
-        starts = any(isinstance(t, Tile) and not t.srcs for _, t in statements(product))
+        starts = any(isinstance(t, Tile) and not t.srcs for t in statements_in(product))
         tiles = products(product)
 
         def begun(s: Stmt) -> Stmt | None:

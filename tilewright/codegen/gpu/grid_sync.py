@@ -28,7 +28,7 @@ from tilewright.codegen.llvm.expressions import ExprEmitter
 from tilewright.core.dtypes import I64, DType
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Seq, Stmt, Store
 from tilewright.ir.loop.thread_mapping import GRID, THREAD, THREAD_KINDS, is_grid_sync
-from tilewright.ir.loop.walk import expressions, loops, statements, touched_buffers
+from tilewright.ir.loop.walk import expressions, loops, statements_in, touched_buffers
 
 # The variable that is the index of a block.
 BLOCK = "block"
@@ -172,7 +172,7 @@ class GridSyncKernel(BlockEmitter):
         if not (isinstance(s, For) and s.kind in THREAD_KINDS):
             return False
         reads, writes = touched_buffers(s)
-        own = {a.buffer.name for _, a in statements(self.loop) if isinstance(a, Alloc)}
+        own = {a.buffer.name for a in statements_in(self.loop) if isinstance(a, Alloc)}
         return reads.isdisjoint(self.changed) and writes <= own
 
 
@@ -193,5 +193,5 @@ def _last(nest: For) -> Store:
 
 def _written(stmt: Stmt) -> set[str]:
     """All buffers that are written, local ones included."""
-    own = {s.buffer.name for _, s in statements(stmt) if isinstance(s, Alloc)}
+    own = {s.buffer.name for s in statements_in(stmt) if isinstance(s, Alloc)}
     return touched_buffers(stmt)[1] | own

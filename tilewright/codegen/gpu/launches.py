@@ -26,7 +26,7 @@ from tilewright.ir.loop.thread_mapping import (
     is_host_loop,
     threads_of,
 )
-from tilewright.ir.loop.walk import loops, statements, touched_buffers
+from tilewright.ir.loop.walk import loops, statements_in, touched_buffers
 from tilewright.schedule.intrin.table import INTRINSICS
 
 # Bytes of static shared memory that a block may have.
@@ -117,7 +117,7 @@ class Launch:
 def uses_async_proxy(stmt: Stmt) -> bool:
     """Whether instructions read shared memory through the async proxy (wgmma, TMA)."""
     return any(
-        isinstance(s, Tile) and INTRINSICS[s.intrinsic].async_proxy for _, s in statements(stmt)
+        isinstance(s, Tile) and INTRINSICS[s.intrinsic].async_proxy for s in statements_in(stmt)
     )
 
 
@@ -125,7 +125,7 @@ def shared_offsets(stmt: Stmt) -> dict[str, tuple[int, int]]:
     """The offset and the bytes of each variable in shared memory."""
     found: dict[str, tuple[int, int]] = {}
     end = 0
-    for _, s in statements(stmt):
+    for s in statements_in(stmt):
         if isinstance(s, Alloc) and s.buffer.scope == "shared":
             count = as_int(s.buffer.shape[0])
             if count is None:
@@ -150,7 +150,7 @@ def launches(func: Func) -> tuple[Launch, ...]:
 
 def _maps(nest: Stmt, params: Sequence[Buffer]) -> tuple[TensorMap, ...]:
     """The tensor maps of a nest, each once."""
-    found = (tensor_map(s, params) for _, s in statements(nest) if isinstance(s, Tile))
+    found = (tensor_map(s, params) for s in statements_in(nest) if isinstance(s, Tile))
     return tuple(dict.fromkeys(m for m in found if m is not None))
 
 

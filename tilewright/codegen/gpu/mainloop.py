@@ -24,7 +24,7 @@ from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.finalize.gpu.warp_specialize import mainloop_of
 from tilewright.ir.loop.nodes import Alloc, Barrier, For, Seq, Stmt, Tile
-from tilewright.ir.loop.walk import statements, touched_buffers
+from tilewright.ir.loop.walk import statements_in, touched_buffers
 from tilewright.schedule.intrin.table import INTRINSICS
 
 
@@ -147,7 +147,7 @@ def _flat(stmt: Stmt) -> list[Stmt]:
 
 def products(stmt: Stmt) -> list[Tile]:
     """The asynchronous mma instructions in a statement."""
-    tiles = (s for _, s in statements(stmt) if isinstance(s, Tile) and s.srcs)
+    tiles = (s for s in statements_in(stmt) if isinstance(s, Tile) and s.srcs)
     return [t for t in tiles if INTRINSICS[t.intrinsic].wait]
 
 

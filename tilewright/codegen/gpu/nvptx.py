@@ -32,7 +32,7 @@ from tilewright.ir.loop.nodes import (
     Stmt,
 )
 from tilewright.ir.loop.thread_mapping import PRIVATE, THREAD
-from tilewright.ir.loop.walk import buffers, statements
+from tilewright.ir.loop.walk import buffers, statements_in
 
 THREAD_INDEX = "llvm.nvvm.read.ptx.sreg.tid.x"
 BLOCK_INDEX = "llvm.nvvm.read.ptx.sreg.ctaid.x"
@@ -108,7 +108,7 @@ def _warp_specialized(launch: Launch) -> Callable[[BlockEmitter], WarpSpecialize
 
 def _own_buffers(body: Stmt) -> set[str]:
     """The buffers that are private to a thread."""
-    allocs = (s.buffer for _, s in statements(body) if isinstance(s, Alloc))
+    allocs = (s.buffer for s in statements_in(body) if isinstance(s, Alloc))
     return {b.name for b in allocs if b.scope in PRIVATE}
 
 

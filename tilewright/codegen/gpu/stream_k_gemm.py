@@ -28,7 +28,7 @@ from tilewright.finalize.gpu.distribute_registers import COLS_PER_LANE, LANES_PE
 from tilewright.finalize.gpu.stream_k import StreamK, flags_name, partials_name
 from tilewright.ir.loop.nodes import Alloc, Buffer
 from tilewright.ir.loop.thread_mapping import THREAD, WARP_SIZE
-from tilewright.ir.loop.walk import statements
+from tilewright.ir.loop.walk import statements_in
 
 # Publishes what the threads of a warp have stored: `st.release` to its flag.
 _SIGNAL = (
@@ -161,7 +161,7 @@ class StreamKGemm(PingPongGemm):
     def _accumulators(self) -> Buffer:
         """The fragment that the mainloop accumulates in."""
         name = products(self.parts.product)[0].dst.buffer
-        allocs = (s.buffer for _, s in statements(self.em.launch.body) if isinstance(s, Alloc))
+        allocs = (s.buffer for s in statements_in(self.em.launch.body) if isinstance(s, Alloc))
         return next(b for b in allocs if b.name == name)
 
     @property

@@ -33,7 +33,7 @@ from tilewright.finalize.gpu.warp_specialize import MBARRIERS
 from tilewright.ir.loop.annotations import PIPELINE_STAGES
 from tilewright.ir.loop.nodes import Alloc, For, Region, Stmt, Tile
 from tilewright.ir.loop.thread_mapping import THREAD, WARP_SIZE
-from tilewright.ir.loop.walk import statements
+from tilewright.ir.loop.walk import statements_in
 from tilewright.schedule.intrin.nvidia.tma import MBARRIER_FENCE, MBARRIER_INIT
 from tilewright.schedule.intrin.table import INTRINSICS
 
@@ -76,7 +76,7 @@ class WarpSpecializedKernel(ABC):
 
     def emit(self) -> None:
         """The whole kernel."""
-        for _, s in statements(self.em.launch.body):
+        for s in statements_in(self.em.launch.body):
             if isinstance(s, Alloc):
                 self.em.allocate(s.buffer)
         self.bases = {name: self.ex.pointers[name] for p in self.pipelines for name in p.buffers}

@@ -27,7 +27,7 @@ from tilewright.finalize.cpu.pipeline import steps as finalize_steps
 from tilewright.ir.graph.nodes import Node
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Alloc, Buffer, Func
-from tilewright.ir.loop.walk import statements
+from tilewright.ir.loop.walk import statements_in
 from tilewright.ir.scalar_semantics import undefined
 from tilewright.ir.types import Type
 from tilewright.lower.lower_kernel import LoweredKernel, lower_group, lower_loops
@@ -190,7 +190,7 @@ def _natively(
 
 def _off_the_stack(func: Func, case: KernelCase) -> Func:
     """`func` with large buffers in the arena: later steps would have made them small."""
-    for _, stmt in statements(func.body):
+    for stmt in statements_in(func.body):
         if isinstance(stmt, Alloc) and stmt.buffer.scope != "global":
             b = stmt.buffer
             if prod(evaluate(d, case.sizes) for d in b.shape) * b.dtype.bytes > STACK:

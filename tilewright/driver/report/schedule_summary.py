@@ -12,7 +12,7 @@ from tilewright.arith.walk import free_vars
 from tilewright.driver.kernel.kernel import Kernel
 from tilewright.ir.loop.nodes import Alloc, Block, For, Func, Layout, Stmt, Tile
 from tilewright.ir.loop.thread_mapping import threads_of
-from tilewright.ir.loop.walk import buffers, loops, statements
+from tilewright.ir.loop.walk import buffers, loops, statements, statements_in
 from tilewright.schedule.builtin.rules import RULES
 
 
@@ -77,7 +77,7 @@ def _memory(kernel: Kernel) -> Iterator[str]:
         yield f"weights {name} packed {_packing(layout)}"
     for buffer in kernel.workspaces:
         yield f"{buffer.name} in the arena ({simplify(product(buffer.shape))} elements)"
-    own = [s.buffer for _, s in statements(kernel.finalized.body) if isinstance(s, Alloc)]
+    own = [s.buffer for s in statements_in(kernel.finalized.body) if isinstance(s, Alloc)]
     local = [as_int(product(b.shape)) or 0 for b in own if b.scope in ("local", "volatile")]
     if any(local):
         yield f"{sum(local)} elements on the stack"

@@ -56,6 +56,7 @@ from tilewright.ir.loop.walk import (
     map_stmt,
     rewrite_stmts,
     statements,
+    statements_in,
     substitute_stmt,
 )
 
@@ -158,7 +159,7 @@ def _inside(body: Stmt, rows: _Rows, local: frozenset[str]) -> Stmt:
     if isinstance(body, Alloc):
         inner = _inside(body.body, rows, local | {body.buffer.name})
         return replace(body, body=inner)
-    marked = [s.name for _, s in statements(body) if isinstance(s, For) and EDGE_ROWS.is_on(s)]
+    marked = [s.name for s in statements_in(body) if isinstance(s, For) and EDGE_ROWS.is_on(s)]
     movable = rows.together and rows.least in (1, rows.height)
     movable = movable and _only_rows_move(body, rows, marked, local)
     if movable and rows.least == 1:
@@ -200,7 +201,7 @@ def _laid_back(body: Stmt, rows: _Rows, marked: Sequence[str], local: frozenset[
 
 def _start_at(start: Expr, body: Stmt, rows: _Rows, local: frozenset[str]) -> Stmt:
     """The tile whose first row is `start`."""
-    marked = [s.name for _, s in statements(body) if isinstance(s, For) and EDGE_ROWS.is_on(s)]
+    marked = [s.name for s in statements_in(body) if isinstance(s, For) and EDGE_ROWS.is_on(s)]
     shift = simplify(start - rows.number * rows.height)
     return moved(body, {row: Var(row) + shift for row in marked}, local)
 
@@ -252,13 +253,13 @@ def _of_height(body: Stmt, height: int, rows: int) -> Stmt:
     """A copy of the tile with fewer rows; its loops get names of their own."""
     if rows == height:
         return body
-    lower = {s.name for _, s in statements(body) if isinstance(s, For) and EDGE_ROWS.is_on(s)}
+    lower = {s.name for s in statements_in(body) if isinstance(s, For) and EDGE_ROWS.is_on(s)}
     return copied(body, f"edge{rows}", dict.fromkeys(lower, rows), height)
 
 
 def copied(body: Stmt, name: str, extents: Mapping[str, int], height: int) -> Stmt:
     """A copy whose loops are named for it; those that are given, and `height` long, get shorter."""
-    names = {s.name: f"{s.name}.{name}" for _, s in statements(body) if isinstance(s, For)}
+    names = {s.name: f"{s.name}.{name}" for s in statements_in(body) if isinstance(s, For)}
 
     def changed(s: Stmt) -> Stmt | None:
         if not isinstance(s, For):

@@ -48,6 +48,7 @@ from tilewright.ir.loop.walk import (
     rewrite_stmts,
     seq,
     statements,
+    statements_in,
     substitute_stmt,
 )
 
@@ -219,7 +220,7 @@ def _copy(loop: For, part: str, start: Expr, count: Expr) -> For:
 
 def _has_cuts(stmt: Stmt) -> bool:
     """Whether the first or last iterations hold loops that are worth another copy."""
-    return any(isinstance(s, For) and PARTITION.of(s) == IN_REMAINDERS for _, s in statements(stmt))
+    return any(isinstance(s, For) and PARTITION.of(s) == IN_REMAINDERS for s in statements_in(stmt))
 
 
 def _without(stmt: Stmt, condition: Expr) -> Stmt:

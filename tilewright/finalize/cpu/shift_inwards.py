@@ -35,7 +35,7 @@ from tilewright.ir.loop.walk import (
     map_stmt,
     rewrite_stmts,
     seq,
-    statements,
+    statements_in,
     substitute_stmt,
 )
 
@@ -74,10 +74,10 @@ def _ends(loop: For) -> Iterator[_Line]:
     """The line whose tiles a loop runs over, where a guard says that it may end inside of one."""
     rows = {
         s.name: as_int(s.extent)
-        for _, s in statements(loop.body)
+        for s in statements_in(loop.body)
         if isinstance(s, For) and SHIFT_INWARDS.is_on(s)
     }
-    guards = (s.cond for _, s in statements(loop.body) if isinstance(s, If)) if rows else ()
+    guards = (s.cond for s in statements_in(loop.body) if isinstance(s, If)) if rows else ()
     for condition in (c for guard in guards for c in conjuncts(guard)):
         for row, height in rows.items():
             left = rows_left(condition, row)
@@ -97,7 +97,7 @@ def _only_rows_move(line: _Line) -> bool:
 
 def _own(tile: Stmt) -> list[Buffer]:
     """The buffers of a tile, which all tiles reuse."""
-    return [s.buffer for _, s in statements(tile) if isinstance(s, Alloc)]
+    return [s.buffer for s in statements_in(tile) if isinstance(s, Alloc)]
 
 
 def _without_alloc(stmt: Stmt) -> Stmt | None:

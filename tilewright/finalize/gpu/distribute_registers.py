@@ -35,7 +35,7 @@ from tilewright.ir.loop.thread_mapping import (
     thread_values,
     threads_of,
 )
-from tilewright.ir.loop.walk import map_stmt, own_expressions, statements
+from tilewright.ir.loop.walk import map_stmt, own_expressions, statements, statements_in
 from tilewright.schedule.intrin.nvidia.fragment_shuffle import ROW_ELEMENTS
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.rewrite_accesses import simplify_loads
@@ -231,7 +231,7 @@ def fragment_origin(thread: Expr, width: int) -> tuple[Expr, Expr]:
 
 def _lane_elements(buffer: str, body: Stmt) -> int:
     """The neighbours that a lane has of a shuffled fragment; 0 where it was not shuffled."""
-    tiles = (s for _, s in statements(body) if isinstance(s, Tile) and s.dst.buffer == buffer)
+    tiles = (s for s in statements_in(body) if isinstance(s, Tile) and s.dst.buffer == buffer)
     return max((INTRINSICS[t.intrinsic].lane_elements for t in tiles if t.intrinsic), default=0)
 
 

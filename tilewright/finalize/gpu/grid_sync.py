@@ -29,7 +29,7 @@ from tilewright.ir.loop.walk import (
     map_exprs,
     rewrite_stmts,
     seq,
-    statements,
+    statements_in,
     substitute_stmt,
     touched_buffers,
 )
@@ -42,7 +42,7 @@ _CARRIED = "carried"
 
 def lower_grid_sync(func: Func) -> Func:
     """`func`, its blocks lowered, with double-buffered state in its cooperative loop, if any."""
-    loop = next((s for _, s in statements(func.body) if is_grid_sync(s)), None)
+    loop = next((s for s in statements_in(func.body) if is_grid_sync(s)), None)
     if not isinstance(loop, For):
         return func
     steps = _Steps(loop)
@@ -88,7 +88,7 @@ class _Steps:
         written = set[str]().union(*(touched_buffers(s)[1] for s in others))
         found: dict[str, Expr] = {}
         sources = {self.source} - {""}
-        for _, store in statements(nest):
+        for store in statements_in(nest):
             if not isinstance(store, Store):
                 continue
             value = self._of_one(store, written, self.carried | found)

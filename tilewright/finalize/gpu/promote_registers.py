@@ -33,6 +33,7 @@ from tilewright.ir.loop.walk import (
     rewrite_stmts,
     seq,
     statements,
+    statements_in,
     touched_buffers,
 )
 
@@ -48,7 +49,7 @@ class _Access:
 
 def promote_registers(func: Func) -> Func:
     """`func` with the buffers that only one thread touches promoted, in cooperative loops."""
-    loop = next((s for _, s in statements(func.body) if is_grid_sync(s)), None)
+    loop = next((s for s in statements_in(func.body) if is_grid_sync(s)), None)
     if not isinstance(loop, For):
         return func
     known = buffers(func)

@@ -52,7 +52,7 @@ from tilewright.ir.loop.walk import (
     rename_loops,
     rewrite_stmts,
     seq,
-    statements,
+    statements_in,
     substitute_stmt,
 )
 from tilewright.schedule.intrin.nvidia.cp_async import CP_ASYNC
@@ -99,7 +99,7 @@ class _Pipeline:
         middle = next(n for n, s in enumerate(parts) if isinstance(s, Barrier))
         self.copies = seq(*parts[:middle])
         self.rest = seq(*parts[middle + 1 :])
-        leaves = [s for _, s in statements(self.copies) if not isinstance(s, For | Seq)]
+        leaves = [s for s in statements_in(self.copies) if not isinstance(s, For | Seq)]
         self.tma = [s for s in leaves if isinstance(s, Tile) and INTRINSICS[s.intrinsic].tma_box]
         if self.tma and (len(self.tma) < len(leaves) or not aligned):
             raise CodegenError("gpu.pipeline", f"loop {loop.name} mixes TMA with other copies")
@@ -154,7 +154,7 @@ class _Pipeline:
 
         That takes one more stage, and is done where nothing else reads the buffers.
         """
-        leaves = [s for _, s in statements(self.rest) if not isinstance(s, For | Seq)]
+        leaves = [s for s in statements_in(self.rest) if not isinstance(s, For | Seq)]
         rows = [INTRINSICS[s.intrinsic] for s in leaves if isinstance(s, Tile)]
         if self.stages < 3 or len(leaves) != 1 or not any(row.async_variant for row in rows):
             return self.rest, ()

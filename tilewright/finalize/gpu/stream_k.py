@@ -27,7 +27,7 @@ from tilewright.finalize.gpu.warp_specialize import mainloop_of
 from tilewright.ir.loop.annotations import STREAM_K
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store, Tile
 from tilewright.ir.loop.thread_mapping import FRAGMENT, GRID, THREAD, WARP_SIZE, threads_of
-from tilewright.ir.loop.walk import loops, rewrite_stmts, seq, statements
+from tilewright.ir.loop.walk import loops, rewrite_stmts, seq, statements_in
 
 
 @node
@@ -98,8 +98,8 @@ def _accumulators(grid: For) -> Buffer:
     """The fragment of a warp that the mainloop accumulates in."""
     mainloop = mainloop_of(grid)
     assert mainloop is not None
-    written = {s.dst.buffer for _, s in statements(mainloop) if isinstance(s, Tile)}
-    allocs = (s.buffer for _, s in statements(grid) if isinstance(s, Alloc))
+    written = {s.dst.buffer for s in statements_in(mainloop) if isinstance(s, Tile)}
+    allocs = (s.buffer for s in statements_in(grid) if isinstance(s, Alloc))
     (accumulators,) = (b for b in allocs if b.scope == FRAGMENT and b.name in written)
     return accumulators
 

@@ -18,7 +18,7 @@ from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Buffer, Func, Region, Stmt, Store, Tile
 from tilewright.ir.loop.thread_mapping import FRAGMENT
-from tilewright.ir.loop.walk import buffers, map_stmt, statements, touched_buffers
+from tilewright.ir.loop.walk import buffers, map_stmt, statements_in, touched_buffers
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.target.gpu import VECTOR_BYTES
@@ -94,7 +94,7 @@ def _layouts(func: Func) -> dict[str, SharedLayout]:
     """The layout of each operand, which nothing else may read."""
     known = buffers(func)
     found: dict[str, SharedLayout] = {}
-    for _, stmt in statements(func.body):
+    for stmt in statements_in(func.body):
         if isinstance(stmt, Tile) and INTRINSICS[stmt.intrinsic].swizzled:
             row = INTRINSICS[stmt.intrinsic]
             for param, region in zip(pattern_of(stmt.intrinsic).params, stmt.srcs, strict=False):
@@ -108,7 +108,7 @@ def _layouts(func: Func) -> dict[str, SharedLayout]:
                 )
                 if found.setdefault(region.buffer, layout) != layout:
                     raise _error(region.buffer, "is an operand of several kinds")
-    for _, stmt in statements(func.body):
+    for stmt in statements_in(func.body):
         if isinstance(stmt, Store):
             for name in touched_buffers(stmt)[0] & set(found):
                 raise _error(name, "is read by more than mma instructions")

@@ -37,7 +37,8 @@ from tilewright.ir.loop.nodes import (
     Tile,
 )
 from tilewright.ir.loop.text import stmt_excerpt
-from tilewright.ir.loop.walk import blocks, loops, touched_buffers
+from tilewright.ir.loop.verified import VerifiedStmts
+from tilewright.ir.loop.walk import touched_buffers
 from tilewright.ir.verify_expr import (
     EXPR_CHECKS,
     Checks,
@@ -54,9 +55,12 @@ TILE_OPS = ("fill", "copy", "mma", "dot", "map", "reduce")
 _CONSTANT_KINDS = ("unroll", "vectorize")
 
 
-def verify_func(func: Func) -> None:
-    """Raise a `VerifyError` if `func` breaks a rule of the loop IR."""
-    verifier = _Verifier(func)
+def verify_func(func: Func, verified: VerifiedStmts | None = None) -> None:
+    """Raise a `VerifyError` if `func` breaks a rule of the loop IR.
+
+    Statements in `verified` are not looked into again; those that are found right are added.
+    """
+    verifier = _Verifier(func, VerifiedStmts() if verified is None else verified)
     try:
         verifier.check_func()
     except Fault as fault:
@@ -69,8 +73,9 @@ def verify_func(func: Func) -> None:
 class _Verifier:
     """Walks a function with what is in scope; `current` is the statement being checked."""
 
-    def __init__(self, func: Func) -> None:
+    def __init__(self, func: Func, verified: VerifiedStmts) -> None:
         self.func = func
+        self.verified = verified
         self.current: Stmt | None = None
         self.buffers: dict[str, Signature] = {}
         self.writable: set[str] = set()
@@ -78,8 +83,7 @@ class _Verifier:
         self.buffer_names: set[str] = set()
         self.block_names: set[str] = set()
         # Variables that a loop or block binds somewhere; all others are sizes.
-        self.bound = {s.name for s in loops(func.body)}
-        self.bound |= {it.name for b in blocks(func.body) for it in b.iters}
+        self.bound = verified.bound_in(func.body)
         self.scope: frozenset[str] = frozenset()
         self.block = ""
         self.seen: set[Expr] = set()
@@ -147,9 +151,12 @@ class _Verifier:
         raise Fault("loop.out-of-scope", f"{name} is used outside what binds it", name)
 
     def stmt(self, s: Stmt) -> None:
+        if self.verified.holds(s, self):
+            return
         before, self.current = self.current, s
         _STATEMENTS[type(s)](self, s)
         self.current = before
+        self.verified.add(s, self)
 
     def seq(self, s: Seq) -> None:
         for child in s.stmts:

@@ -186,7 +186,7 @@ def rename_buffers(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
 
 def rename_loops(stmt: Stmt, part: str) -> Stmt:
     """A copy of a statement whose loops get names of their own."""
-    names = {s.name: f"{s.name}.{part}" for _, s in statements(stmt) if isinstance(s, For)}
+    names = {s.name: f"{s.name}.{part}" for s in statements_in(stmt) if isinstance(s, For)}
 
     def rename(s: Stmt) -> Stmt | None:
         if not isinstance(s, For):
@@ -251,6 +251,15 @@ _CHILD_STMTS: dict[type, Callable[..., tuple[Stmt, ...]]] = {
 }
 
 
+def statements_in(stmt: Stmt) -> Iterator[Stmt]:
+    """Every statement at any depth, `stmt` first, in order; faster than `statements`."""
+    left = [stmt]
+    while left:
+        s = left.pop()
+        yield s
+        left.extend(reversed(_CHILD_STMTS[type(s)](s)))
+
+
 def statements(stmt: Stmt, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:
     """Every statement at any depth with the statements around it (outermost first), in order."""
     left = [(path, stmt)]
@@ -288,13 +297,13 @@ def _region_exprs(regions: Iterable[Region]) -> tuple[Expr, ...]:
 
 def expressions(stmt: Stmt) -> Iterator[Expr]:
     """The root of every expression at any depth."""
-    for _, s in statements(stmt):
+    for s in statements_in(stmt):
         yield from own_expressions(s)
 
 
 def accesses(stmt: Stmt) -> Iterator[Load | Store]:
     """Every load and store at any depth; signatures of blocks and tiles are not accesses."""
-    for _, s in statements(stmt):
+    for s in statements_in(stmt):
         if not isinstance(s, Block | Tile):
             for e in own_expressions(s):
                 yield from loads(e)
@@ -309,7 +318,7 @@ def touched_buffers(stmt: Stmt) -> tuple[set[str], set[str]]:
     own: set[str] = set()
     for access in accesses(stmt):
         (writes if isinstance(access, Store) else reads).add(access.buffer)
-    for _, s in statements(stmt):
+    for s in statements_in(stmt):
         if isinstance(s, Tile):
             reads.update(r.buffer for r in s.srcs)
             writes.add(s.dst.buffer)
@@ -320,18 +329,18 @@ def touched_buffers(stmt: Stmt) -> tuple[set[str], set[str]]:
 
 def blocks(stmt: Stmt) -> Iterator[Block]:
     """Every block at any depth, in order."""
-    return (s for _, s in statements(stmt) if isinstance(s, Block))
+    return (s for s in statements_in(stmt) if isinstance(s, Block))
 
 
 def loops(stmt: Stmt) -> Iterator[For]:
     """Every loop at any depth, outer loops first."""
-    return (s for _, s in statements(stmt) if isinstance(s, For))
+    return (s for s in statements_in(stmt) if isinstance(s, For))
 
 
 def buffers(func: Func) -> dict[str, Buffer]:
     """Parameters and allocations by name."""
     found = {b.name: b for b in func.params}
-    for _, s in statements(func.body):
+    for s in statements_in(func.body):
         if isinstance(s, Alloc):
             found[s.buffer.name] = s.buffer
     return found
@@ -339,7 +348,21 @@ def buffers(func: Func) -> dict[str, Buffer]:
 
 def path_to(func: Func, target: Stmt) -> Path:
     """The statements around `target` (the very object), outermost first."""
-    return next(path for path, s in statements(func.body) if s is target)
+    path: list[Stmt] = []
+
+    def search(stmt: Stmt) -> bool:
+        if stmt is target:
+            return True
+        path.append(stmt)
+        for child in child_stmts(stmt):
+            if search(child):
+                return True
+        path.pop()
+        return False
+
+    if not search(func.body):
+        raise LookupError(f"not a statement of {func.name}")
+    return tuple(path)
 
 
 def loops_above(func: Func, block: str | Block) -> tuple[For, ...]:
