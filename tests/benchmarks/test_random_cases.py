@@ -1,4 +1,4 @@
-"""What the sweep draws: the same for the same seed, within bounds, valid ONNX that torch can run."""
+"""What the sweep draws: the same for the same seed, within bounds, and ONNX that torch can run."""
 
 from __future__ import annotations
 
