@@ -3,11 +3,9 @@ from __future__ import annotations
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.programs import matmul
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
-    MULTISTAGE_TILES,
-    GemmShape,
-    record_tile,
-)
+from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import record_tile
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_cost import GemmShape
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MULTISTAGE_TILES
 from tilewright.schedule.choice_log import begin_kernel, record_choice, recorded_choices
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.registry import resolve_target

@@ -121,7 +121,7 @@ _CONSTRUCTION = (
         files=(
             "tilewright/schedule/builtin/cpu/select_rule.py",
             "tilewright/schedule/builtin/cpu/gemm/microkernel_model.py",
-            "tilewright/schedule/builtin/gpu/gemm/tensor_core_tiles.py",
+            "tilewright/schedule/builtin/gpu/gemm/tensor_core_cost.py",
             "tilewright/tune/features/performance_model.py",
         ),
         missing="one growing rule for all levels; measuring the top candidates",

@@ -22,13 +22,11 @@ from tilewright.schedule.analysis.gemm import match_gemm
 from tilewright.schedule.builtin.cpu.rowwise import row_axes
 from tilewright.schedule.builtin.gpu.attention import schedule_tiled_attention, tiled_tasks
 from tilewright.schedule.builtin.gpu.depthwise import plan_stencil, schedule_depthwise, staged
+from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import tensor_core_tile_of
 from tilewright.schedule.builtin.gpu.gemm.simt import schedule_simt
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import SimtTile, prefers_rowwise, simt_tile_of
 from tilewright.schedule.builtin.gpu.gemm.tensor_core import schedule_tensor_core
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
-    TensorCoreTile,
-    tensor_core_tile_of,
-)
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import TensorCoreTile
 from tilewright.schedule.builtin.gpu.gemm.transpose_operands import transpose_operands
 from tilewright.schedule.builtin.gpu.injective import schedule_injective
 from tilewright.schedule.builtin.gpu.opaque import schedule_opaque

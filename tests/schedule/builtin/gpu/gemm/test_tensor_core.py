@@ -29,7 +29,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.schedule.builtin.gpu.gemm import tensor_core_tiles
+from tilewright.schedule.builtin.gpu.gemm import select_tensor_core_tile
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MULTISTAGE_TILES
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.schedule.intrin.nvidia.mma import MMA_M
@@ -114,9 +114,9 @@ def grouped_first(monkeypatch: pytest.MonkeyPatch) -> None:
     tiles = tuple(
         replace(t, us_per_k_tile=inf) if t.block_m == MMA_M else t for t in MULTISTAGE_TILES
     )
-    monkeypatch.setattr(tensor_core_tiles, "MULTISTAGE_TILES", tiles)
-    times = replace(tensor_core_tiles.TIMES, tma_min_k_tiles=0, tma_max_stages=8)
-    monkeypatch.setattr(tensor_core_tiles, "TIMES", times)
+    monkeypatch.setattr(select_tensor_core_tile, "MULTISTAGE_TILES", tiles)
+    times = replace(select_tensor_core_tile.TIMES, tma_min_k_tiles=0, tma_max_stages=8)
+    monkeypatch.setattr(select_tensor_core_tile, "TIMES", times)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_small_products_side_by_side_take_little_room() -> None:
 @pytest.mark.slow
 def test_tiles_of_192_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = tuple(t for t in MULTISTAGE_TILES if (t.block_m, t.block_n) == (64, 192))
-    monkeypatch.setattr(tensor_core_tiles, "MULTISTAGE_TILES", wide)
+    monkeypatch.setattr(select_tensor_core_tile, "MULTISTAGE_TILES", wide)
     func, scheduled = the_kernel(dense(80, 192, 64, F16, "nt"))
     assert any("192" in t.intrinsic for t in tiles(scheduled))
     on_threads(func, scheduled, {})

@@ -17,12 +17,12 @@ from tilewright.core.dtypes import F32, I8, U8
 from tilewright.ir.loop.nodes import Buffer, Iter
 from tilewright.schedule.analysis.blocks import block_graph, flat_stride, typical_extent
 from tilewright.schedule.analysis.gemm import GemmAxes, match_gemm, operand_load, size_of
+from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import tensor_core_tile_of
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
     MIN_K,
     MIN_SIDE,
     VECTOR_ELEMENTS,
 )
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import tensor_core_tile_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import SIMT
 from tilewright.target.gpu import GpuTarget
