@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tilewright.runtime.roofline.roofline import (
@@ -46,3 +48,8 @@ def test_the_better_of_two_measurements() -> None:
     assert best.levels[1].bytes_per_second == 9e10
     assert best.clock_ns == 20
     assert ROOFLINE.better(None) is ROOFLINE
+
+
+def test_data_is_json_and_comes_back() -> None:
+    text = json.dumps(ROOFLINE.data(), allow_nan=False)
+    assert Roofline.from_data(json.loads(text)) == ROOFLINE

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from math import inf, isfinite
 from typing import Any
 
 COMPUTE = "compute"
@@ -71,13 +72,20 @@ class Roofline:
         return Bound(exchanged + fetched, (far if fetched > exchanged else near).name)
 
     def data(self) -> dict[str, Any]:
-        """The same as plain data."""
-        return asdict(self)
+        """The same as plain data; JSON has no infinite numbers, so the memory's size is `None`."""
+        levels = [
+            {**asdict(one), "bytes": one.bytes if isfinite(one.bytes) else None}
+            for one in self.levels
+        ]
+        return {**asdict(self), "levels": levels}
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> Roofline:
         """What `data` gave."""
-        levels = tuple(Level(**level) for level in data["levels"])
+        levels = tuple(
+            Level(**{**one, "bytes": inf if one["bytes"] is None else one["bytes"]})
+            for one in data["levels"]
+        )
         return Roofline(data["threads"], data["flops_per_second"], levels, data["clock_ns"])
 
     def better(self, other: Roofline | None) -> Roofline:

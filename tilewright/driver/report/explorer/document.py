@@ -27,8 +27,7 @@ own, or cycles by the tuner's performance model where the rule estimates nothing
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from math import isfinite
+from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.arith.expr import as_int
@@ -101,17 +100,8 @@ def explorer_document(model: ExploredModel) -> dict[str, Any]:
         "unfused": _unfused(build, graphs),
         "memory": _memory(build),
         "timeline": timeline(steps, [k["name"] for k in kernels], model.profile is not None),
-        "roofline": None if model.roofline is None else _roofline(model.roofline),
+        "roofline": None if model.roofline is None else model.roofline.data(),
     }
-
-
-def _roofline(roofline: Roofline) -> dict[str, Any]:
-    """What the machine can do; JSON has no infinite numbers, so the memory's size is `null`."""
-    levels = [
-        {**asdict(one), "bytes": one.bytes if isfinite(one.bytes) else None}
-        for one in roofline.levels
-    ]
-    return {**roofline.data(), "levels": levels}
 
 
 @dataclass(frozen=True)
