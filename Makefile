@@ -5,7 +5,8 @@
 # make browser the explorer's page in a headless Chromium, which is installed if it is missing (Debian)
 # make lint    what CI checks without the tests: types, format, lint, layers
 # make conformance   ONNX's own backend tests: the table of what passes, in docs/results/conformance.md
-# make bench   measure beside the other engines, write the tables of the READMEs and docs/results/speed.md
+# make bench   measure beside the other engines; the record of this machine, the page of its kind of
+#              processor in docs/results, and the figures of all documents
 #              (over an hour; MODELS= and PEERS= choose); what a run that was broken off has measured
 #              on the same day is kept
 # make kernels-diff    which kernels a change of the compiler changes, and how
@@ -94,7 +95,7 @@ bench: $(BENCH)/.stamp
 	$(BENCH)/bin/python benchmarks/report.py $(FIGURES)/models.json $(FIGURES)/kernels.json \
 	  --dynamic $(FIGURES)/dynamic.json --compile $(FIGURES)/compile.json \
 	  --calls $(FIGURES)/calls.json
-	$(BENCH)/bin/python benchmarks/readme.py
+	$(BENCH)/bin/python benchmarks/figures.py
 
 kernels-diff: $(VENV)/.stamp-dev
 	$(BIN)/python -m tests.kernels.diff $(MODEL)

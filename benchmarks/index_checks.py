@@ -10,20 +10,18 @@ and by minima.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import platform
 import statistics
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import describe_machine
+from results_file import write_results
 
 import tilewright as tw
 
-ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 20.0
 # Replays on a GPU between two changes of the model.
 REPLAYS = 10
@@ -72,7 +70,7 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--target", default="native")
     parser.add_argument("--seconds", type=float, default=SECONDS)
-    parser.add_argument("--machine", help="its name, for the results")
+    parser.add_argument("--machine", help="its name, for the results (default: the processor's)")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rows = []
@@ -80,15 +78,8 @@ def main() -> None:
         rows.append(row(folder.name, times_of(folder, args.target, args.seconds)))
         print(json.dumps(rows[-1]), flush=True)
     if args.json:
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
-        ).stdout.strip()
-        about = {
-            "date": f"{datetime.date.today()}",
-            "machine": platform.machine(),
-            "commit": commit,
-        }
-        args.json.write_text(json.dumps({**about, "target": args.target, "rows": rows}, indent=1))
+        machine = args.machine or describe_machine(())["cpu"]
+        write_results(args.json, machine, target=args.target, results=rows)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,12 @@
 Each engine runs in a process of its own with the same number of threads, in interleaved rounds (see
 `tilewright/bench/interleaved.py`). Compiling is timed from an empty cache; engines that keep what
 they compiled are then measured in a second process, which loads it. The figures are written after
-every model, and `--resume` leaves out the models that are in the file already.
+every model, and `--resume` leaves out the models that are in the file already, of the same commit.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import os
 import signal
 import subprocess
@@ -28,6 +26,8 @@ from engines import ENGINES, QUICK
 from isa import LIMITS, limit_to
 from machine import describe_machine
 from report import OURS, best_ratio, geometric_mean
+from results_file import read_results, write_results
+from revision import commit
 
 from tilewright.bench.interleaved import Entry, HarnessSettings, measure
 from tilewright.runtime.roofline.machine_roofline import machine_roofline
@@ -205,16 +205,19 @@ def known_rows(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows that an earlier run left, where they are to be kept."""
     if not arguments.resume or arguments.json is None or not arguments.json.exists():
         return []
-    rows: list[dict[str, Any]] = json.loads(arguments.json.read_text())["results"]
+    earlier = read_results(arguments.json)
+    if earlier["commit"] != commit():
+        sys.exit(
+            f"{arguments.json} is of commit {earlier['commit']}, this is {commit()}: "
+            "figures of two commits make no table; leave out --resume or remove the file"
+        )
+    rows: list[dict[str, Any]] = earlier["results"]
     return rows
 
 
 def write(path: Path, machine: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """Write the figures so far."""
-    day = datetime.date.today().isoformat()
-    report = {"date": day, "machine": machine, "results": rows}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=1) + "\n")
+    write_results(path, machine, results=list(rows))
 
 
 def main() -> None:

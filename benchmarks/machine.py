@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from revision import commit
-
 from tilewright.runtime.roofline.machine_roofline import machine_roofline
 from tilewright.target.host import host
 
@@ -19,7 +17,7 @@ PACKAGES = (
 
 
 def describe_machine(counts: Iterable[int]) -> dict[str, Any]:
-    """Processor, caches, cores, system, commit, packages, and the roofs at each thread count."""
+    """Processor, caches, cores, system, packages, and the roofs at each thread count."""
     machine = host()
     return {
         "cpu": machine.cpu,
@@ -29,7 +27,6 @@ def describe_machine(counts: Iterable[int]) -> dict[str, Any]:
         "caches": {"l1": machine.l1, "l2": machine.l2, "l3": machine.l3},
         "system": platform.platform(),
         "python": platform.python_version(),
-        "commit": commit(),
         "packages": dict(_versions()),
         "roofs": [_roofs(threads) for threads in dict.fromkeys(counts)],
     }

@@ -1,27 +1,23 @@
-"""The speed tables of the READMEs, from the newest record of a processor and that of the GPU.
+"""The speed table of the READMEs: the newest record of each kind of processor, and the GPU's.
 
-    python benchmarks/readme.py            # write them
-    python benchmarks/readme.py --check    # say whether they are up to date
-
-Both READMEs have the same figures; what stands around them is in `readme.toml`.
+Both READMEs have the same figures; what stands around them is in `readme.toml`. `figures.py` puts
+the text into the pages.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent
-sys.path[:0] = [str(HERE), str(HERE / "gpu")]
+HERE = Path(__file__).resolve().parent
+if str(HERE / "gpu") not in sys.path:
+    sys.path.insert(0, str(HERE / "gpu"))
 
 from page import best_ratio as gpu_ratio  # noqa: E402
-from page import model_rows  # noqa: E402
+from page import model_rows, peers  # noqa: E402
 from report import (  # noqa: E402
     FEWEST_PEERS,
     LABELS,
@@ -31,10 +27,11 @@ from report import (  # noqa: E402
     by_model,
     counted,
     geometric_mean,
+    newest,
 )
+from results_file import FOLDER, read_results  # noqa: E402
 from tables import cell, markdown, milliseconds  # noqa: E402
 
-BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 # A few of all measured models: convolutions, transformers, a recurrence, recommendations.
 SHOWN = (
     "resnet50",
@@ -46,83 +43,86 @@ SHOWN = (
     "lstm",
     "dlrm",
 )
+KINDS = {"x86_64": "x86-64", "aarch64": "AArch64"}
 GPU_CASE = "{} 1 fp16"
 GPU_LABELS = {"eager": "torch", "inductor": "torch.compile", "jax": "JAX"}
-Report = Mapping[str, Any]
+Words = Mapping[str, str]
+Rows = Mapping[str, Mapping[str, Any]]
 
 
-def line(model: str, cpu: Report, gpu: Report) -> list[str]:
-    """The cells of one model."""
-    engines = cpu[model]
-    best = best_peer(engines)
-    assert best is not None, f"no other engine ran {model}"
-    row = gpu[GPU_CASE.format(model)]
-    other = min((p for p in GPU_LABELS if "ms" in row.get(p, {})), key=lambda p: row[p]["ms"])
-    return [
-        model,
-        milliseconds(engines[OURS]["min_ms"]),
-        f"{milliseconds(engines[best]['min_ms'])} ({LABELS[best]})",
-        cell(best_ratio(engines.values())[model], ".2f"),
-        milliseconds(row["ours"]["ms"]),
-        f"{milliseconds(row[other]['ms'])} ({GPU_LABELS[other]})",
-        cell(gpu_ratio(row), ".2f"),
+def speed(language: str) -> str:
+    """The table and the sentences below it, in the words of a README."""
+    words = tomllib.loads((HERE / "readme.toml").read_text())[language]
+    cpus = {kind: report for kind in KINDS if (report := newest().get(kind))}
+    gpu = read_results(FOLDER / "gpu.json")
+    on_cpus = {kind: _models(report) for kind, report in cpus.items()}
+    on_gpu = model_rows({name: part["figures"] for name, part in gpu["parts"].items()})
+    heads = [words["model"]]
+    for kind in (*(KINDS[kind] for kind in cpus), "GPU"):
+        heads += [words["kind"].format(kind=kind), words["ratio"]]
+    lines = [
+        [
+            model,
+            *(c for rows in on_cpus.values() for c in _on_cpu(rows, model)),
+            *_on_gpu(on_gpu, model),
+        ]
+        for model in SHOWN
     ]
+    texts = [_about_cpu(words, kind, cpus[kind], rows) for kind, rows in on_cpus.items()]
+    texts.append(_sentence(words, "gpu", gpu, gpu_counted(on_gpu)))
+    links = (f"[{KINDS[kind]}](docs/results/speed-{kind}.md)" for kind in cpus)
+    texts.append(words["about"].format(fewest=FEWEST_PEERS, links=words["join"].join(links)))
+    return "\n\n".join([markdown(heads, lines), *(text.strip() for text in texts)])
 
 
-def gpu_counted(rows: Report) -> dict[str, float]:
+def _models(report: Mapping[str, Any]) -> Rows:
+    """The whole models of a record."""
+    return {name: rows for name, rows in by_model(report["results"]).items() if "/" not in name}
+
+
+def _on_cpu(models: Rows, model: str) -> list[str]:
+    """The cells of a model on one kind of processor."""
+    engines = models.get(model, {})
+    best = best_peer(engines)
+    if OURS not in engines or best is None:
+        return ["–", "–"]
+    ours, other = (milliseconds(engines[name]["min_ms"]) for name in (OURS, best))
+    return [f"{ours} / {other} ({LABELS[best]})", cell(best_ratio(engines.values())[model], ".2f")]
+
+
+def _on_gpu(rows: Rows, model: str) -> list[str]:
+    """The cells of a model on the GPU."""
+    row = rows[GPU_CASE.format(model)]
+    best = min(peers(row), key=lambda name: row[name]["ms"])
+    ours, other = (milliseconds(row[name]["ms"]) for name in ("ours", best))
+    return [f"{ours} / {other} ({GPU_LABELS[best]})", cell(gpu_ratio(row), ".2f")]
+
+
+def gpu_counted(rows: Rows) -> dict[str, float]:
     """The ratios of cases that enough other engines ran."""
-    ratios = {name: gpu_ratio(row) for name, row in rows.items()}
-    ran = {n: sum("ms" in row.get(p, {}) for p in GPU_LABELS) for n, row in rows.items()}
-    return {n: r for n, r in ratios.items() if r is not None and ran[n] >= FEWEST_PEERS}
+    ratios = {name: gpu_ratio(dict(row)) for name, row in rows.items()}
+    enough = [name for name, row in rows.items() if len(peers(dict(row))) >= FEWEST_PEERS]
+    return {name: ratio for name in enough if (ratio := ratios[name]) is not None}
 
 
-def measured(words: Mapping[str, Any], cpu_report: Report, gpu_report: Report) -> str:
-    """What stands between the marks of a README."""
-    cpu = {n: e for n, e in by_model(cpu_report["results"]).items() if "/" not in n}
-    gpu = model_rows({name: part["figures"] for name, part in gpu_report["parts"].items()})
-    on_cpu, on_gpu = counted(cpu), gpu_counted(gpu)
-    slow = [f"{n} ({r:.2f})" for n, r in (on_cpu | on_gpu).items() if r < 1]
-    about = words["about"].format(
-        threads=cpu[SHOWN[0]][OURS]["threads"],
-        cpu=cpu_report["machine"]["cpu"],
-        cpu_date=cpu_report["date"],
-        gpu=gpu_report["machine"].partition(",")[0],
-        gpu_date=gpu_report["date"],
-        cpu_mean=f"{geometric_mean(on_cpu.values()):.2f}",
-        cpu_count=len(on_cpu),
-        gpu_mean=f"{geometric_mean(on_gpu.values()):.2f}",
-        gpu_count=len(on_gpu),
-        fewest=FEWEST_PEERS,
-        slower=", ".join(slow) or words["none"],
+def _about_cpu(words: Words, kind: str, report: Mapping[str, Any], models: Rows) -> str:
+    threads = {rows[OURS]["threads"] for rows in models.values() if OURS in rows}
+    more = {"kind": KINDS[kind], "threads": " / ".join(map(str, sorted(threads)))}
+    return _sentence(words, "cpu", report, counted(models), **more)
+
+
+def _sentence(
+    words: Words, which: str, report: Mapping[str, Any], ratios: Mapping[str, float], **more: str
+) -> str:
+    """What is said of one machine."""
+    machine = report["machine"]
+    slower = [f"{name} ({ratio:.2f})" for name, ratio in ratios.items() if ratio < 1]
+    return words[which].format(
+        machine=machine.partition(",")[0] if isinstance(machine, str) else machine["cpu"],
+        date=report["date"],
+        commit=words["measured_at" if report.get("commit") else "kept_in"].format(**report),
+        mean=f"{geometric_mean(ratios.values()):.2f}" if ratios else "–",
+        count=len(ratios),
+        slower=words["join"].join(slower) or words["none"],
+        **more,
     )
-    table = markdown(words["heads"], [line(model, cpu, gpu) for model in SHOWN])
-    return f"{table}\n\n{about}"
-
-
-def replaced(page: str, text: str) -> str:
-    """The page with a text between its marks."""
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        sys.exit(f"the page has no {BEGIN} ... {END}")
-    return f"{head}{BEGIN}\n{text}\n{END}{tail}"
-
-
-def main() -> None:
-    """Write or check both READMEs."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    args = parser.parse_args()
-    cpu = json.loads(max((HERE / "results").glob("20*.json")).read_text())
-    gpu = json.loads((HERE / "results" / "gpu.json").read_text())
-    words_of = tomllib.loads((HERE / "readme.toml").read_text())
-    for name, words in words_of.items():
-        old = (ROOT / name).read_text()
-        new = replaced(old, measured(words, cpu, gpu))
-        if args.check and new != old:
-            sys.exit(f"{name} is not up to date: run `python benchmarks/readme.py`")
-        (ROOT / name).write_text(new)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,12 @@
-"""Measured figures → the day's record and the page `docs/results/speed.md`; READMEs: `readme.py`.
+"""Measured figures → the day's record, and the page of each kind of processor.
 
     python benchmarks/report.py build/bench/models.json build/bench/kernels.json \\
         [--dynamic dynamic.json] [--compile compile.json] [--calls calls.json]
+    python benchmarks/report.py            # the pages again, from the newest record of each kind
 
 Tables are generated, never typed: a figure in them comes from the files given. All of it is kept in
-`benchmarks/results/<date>-<cpu>.json`. `report.py --record FILE` writes the page of a record again.
+`benchmarks/results/<date>-<cpu>.json`. x86-64 and AArch64 each have a page,
+`docs/results/speed-<architecture>.md`, of the newest record of such a machine.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from revision import sentence
+from results_file import FOLDER, keep, read_results, revision
 from tables import cell, details, markdown, milliseconds
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs" / "results"
 OURS = "tilewright"
 LABELS = {
     OURS: "Tilewright",
@@ -65,9 +67,12 @@ Rows = Mapping[str, Mapping[str, Row]]
 
 def merge(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Several runs of `latency.py` on one machine as one; a later figure replaces an earlier."""
-    processors = {report["machine"]["cpu"] for report in reports}
-    if len(processors) > 1:
-        sys.exit(f"these were measured on different machines: {', '.join(sorted(processors))}")
+    for what, found in (
+        ("on different machines", {report["machine"]["cpu"] for report in reports}),
+        ("at different commits", {report["commit"] for report in reports}),
+    ):
+        if len(found) > 1:
+            sys.exit(f"these were measured {what}: {', '.join(sorted(found))}")
     rows = {(r["model"], r["engine"]): r for report in reports for r in report["results"]}
     return {**reports[-1], "results": list(rows.values())}
 
@@ -77,9 +82,15 @@ def by_model(results: Iterable[Row]) -> dict[str, dict[str, Row]]:
     found: dict[str, dict[str, Row]] = {}
     for row in results:
         engines = found.setdefault(row["model"], {})
-        if "min_ms" in row and row.get("error", 0.0) <= WRONG:
+        if "min_ms" in row and not is_wrong(row):
             engines[row["engine"]] = row
     return found
+
+
+def is_wrong(row: Row) -> bool:
+    """Whether an engine answered something else; an error that is not finite is kept as `None`."""
+    error = row.get("error", 0.0)
+    return error is None or not error <= WRONG
 
 
 def best_peer(engines: Mapping[str, Row]) -> str | None:
@@ -208,11 +219,15 @@ def failures(results: Iterable[Row]) -> str:
         if "failure" in row
     ]
     lines += [
-        [row["model"].rpartition("/")[2], row["engine"], f"wrong: error {row['error']:.0e}"]
+        [row["model"].rpartition("/")[2], row["engine"], f"wrong: error {_error(row)}"]
         for row in results
-        if row.get("error", 0.0) > WRONG
+        if is_wrong(row)
     ]
     return markdown(["", "engine", "reason"], lines, left=3) if lines else ""
+
+
+def _error(row: Row) -> str:
+    return "not finite" if row["error"] is None else f"{row['error']:.0e}"
 
 
 def counted(models: Rows) -> dict[str, float]:
@@ -249,15 +264,20 @@ def introduction(report: Mapping[str, Any]) -> str:
         "The error is relative to an output's largest magnitude, against "
         f"{' or '.join(references)}.",
         f"Other processes used {others:.0%} of a core at most.",
-        sentence(report["machine"].get("commit")),
+        f"Measured {_at(report)}.",
     ]
     return " ".join(sentences)
+
+
+def _at(report: Mapping[str, Any]) -> str:
+    return f"{'at ' if report.get('commit') else ''}{revision(report)}"
 
 
 def page_text(report: Mapping[str, Any]) -> str:
     """The page with everything."""
     models = by_model(report["results"])
-    parts = ["# Speed", "<!-- Written by benchmarks/report.py; run `make bench` to renew. -->"]
+    title = f"# Speed on {architecture(report)}"
+    parts = [title, "<!-- Written by benchmarks/report.py; run `make bench` to renew. -->"]
     parts.append(introduction(report))
     versions = report["machine"].get("packages", {})
     if versions:
@@ -323,15 +343,22 @@ def slim(row: Row) -> Row:
 
 
 def record(report: Mapping[str, Any], folder: Path) -> Path:
-    """Keep the figures; one line a result, so that two days can be compared."""
+    """Keep the figures."""
     path = folder / f"{report['date']}-{report['machine']['cpu']}.json"
-    parts = []
-    kept = {**report, "results": [slim(row) for row in report["results"]]}
-    for key, value in rounded(kept).items():
-        lines = ",\n  ".join(map(json.dumps, value)) if isinstance(value, list) else ""
-        parts.append(f' "{key}": ' + (f"[\n  {lines}\n ]" if lines else json.dumps(value)))
-    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    keep(path, rounded({**report, "results": [slim(row) for row in report["results"]]}))
     return path
+
+
+def architecture(report: Mapping[str, Any]) -> str:
+    """The kind of processor of a record."""
+    kind: str = report["machine"]["architecture"]
+    return kind
+
+
+def newest(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
+    """The newest record of each kind of processor."""
+    records = map(read_results, sorted(folder.glob("20??-??-??-*.json")))
+    return {architecture(one): one for one in records}
 
 
 def results_in(path: Path | None) -> list[Any]:
@@ -341,26 +368,26 @@ def results_in(path: Path | None) -> list[Any]:
 
 def measured(args: argparse.Namespace) -> Path:
     """The record of what was measured."""
-    report = merge([json.loads(path.read_text()) for path in args.latency if path.exists()])
+    report = merge([read_results(path) for path in args.latency if path.exists()])
     for key in ("dynamic", "compile", "calls"):
         report[key] = results_in(getattr(args, key))
     return record(report, args.results)
 
 
 def main() -> None:
-    """Write the record and the page."""
+    """Write the record and the pages."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("latency", type=Path, nargs="*", help="what latency.py wrote")
     parser.add_argument("--dynamic", type=Path, help="what dynamic.py wrote")
     parser.add_argument("--compile", type=Path, help="what compile_cost.py wrote")
     parser.add_argument("--calls", type=Path, help="what calls.py wrote")
-    parser.add_argument("--record", type=Path, help="a record, in place of measured figures")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="records' folder")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "results" / "speed.md")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="records' folder")
+    parser.add_argument("--pages", type=Path, default=PAGES, help="the pages' folder")
     args = parser.parse_args()
-    path = args.record or measured(args)
-    print(path)
-    args.page.write_text(page_text(json.loads(path.read_text())))
+    if args.latency:
+        print(measured(args))
+    for kind, report in newest(args.results).items():
+        (args.pages / f"speed-{kind}.md").write_text(page_text(report))
 
 
 if __name__ == "__main__":

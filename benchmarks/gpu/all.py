@@ -6,7 +6,8 @@
 
 Every part is a process with a limit of time. What it has written is in the file a few seconds
 later, whatever happens to this process, and what earlier calls have measured of other parts stays
-there: parts can be measured one at a time, and models some at a time.
+there: parts can be measured one at a time, and models some at a time. Each part has the date and
+the commit that it was measured at; in a copy that is no repository BENCH_COMMIT names it.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def machine() -> str:
 def write(path: Path, figures: Figures, name: str, found: Figures) -> None:
     """Put what is known of a part into the file, which is whole at any time."""
     with WRITING:
-        figures["parts"][name] = found
+        figures["parts"][name] = {**{k: figures[k] for k in ("date", "commit")}, **found}
         fresh = path.with_suffix(".fresh")
         fresh.write_text(json.dumps(figures, indent=1))
         fresh.replace(path)
@@ -220,7 +221,8 @@ def main() -> None:
 
     for names in side_by_side(name for name in given.parts or PARTS if name != "page"):
         if time.monotonic() < end:
-            figures.update(machine=machine(), date=str(datetime.date.today()), commit=commit())
+            about = {"date": str(datetime.date.today()), "commit": commit(), "machine": machine()}
+            figures = {**about, "parts": figures["parts"]}
             with ThreadPoolExecutor(len(names)) as pool:
                 try:
                     list(pool.map(one, names))

@@ -24,6 +24,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
+from tilewright.core.worker.crash import reason
+
 HERE = Path(__file__).resolve().parent
 # Those of which most is to be learnt come first, then what takes long.
 FIRST = ("resnet50", "bert_base")
@@ -82,8 +84,8 @@ class Runner:
             except subprocess.TimeoutExpired:
                 ended = f"stopped after {self.limit} s"
         if ended.startswith("status"):
-            said = log.read_text(errors="replace").strip()[-500:]
-            self.failures |= self._failed(job, f"{ended}: {said}")
+            said = log.read_text(errors="replace")
+            self.failures |= self._failed(job, f"{ended}: {reason(said)}")
         elif ended != "done":
             self.failures |= self._failed(job, ended)
         return f"{name} {ended} {time.monotonic() - start:.0f} s"

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from results_file import revision
+
 Figures = dict[str, Any]
 
 HEAD = """# On a GPU
 
 <!-- Written by benchmarks/gpu/all.py; run it on a machine with a GPU to renew. -->
 
-On {machine}, {date}. {commit} Times are milliseconds of one replay of a CUDA graph, medians between
-two events; operands of kernels rotate through more memory than L2 has. A ratio is the best peer's
-time to ours: above one, ours is faster.
+On {machine}, {origin}.{others}
+
+Times are milliseconds of one replay of a CUDA graph, medians between two events; operands of
+kernels rotate through more memory than L2 has. A ratio is the best peer's time to ours: above one,
+ours is faster.
 """
 # What a ratio is to be at least, by table.
 BARS = {"kernels": 1.0, "products": 0.95, "attention": 1.0, "models": 1.2}
@@ -32,13 +36,19 @@ TIMES = (
     ("JAX", "jax", "ms"),
 )
 MODELS = """Eager and Inductor are timed as calls and as a CUDA graph between events; JAX by
-the host's clock, as one call among many in flight. In fp16 a module's weights, inputs and results
+the host's clock, as one call among many in flight, which includes what launching costs. JAX is the
+only other engine in {alone} of {all} rows: their ratio, in parentheses, compares two clocks and
+counts in no mean. In fp16 a module's weights, inputs and results
 are f16 for every engine; ours has its batch norms folded before they are rounded. Models that are
 ONNX files, which torch has no module of, take and give f32, and ours rounds inside. DLRM's batch
 counts 128 examples. Errors are the largest difference from f64, relative to the largest result; of
 ONNX files from ONNX Runtime's results in f32, and in fp16 called wrong if they are more than twice
 as large as ONNX Runtime's own when its weights alone are rounded. Weights are random but for those
 files.
+"""
+KERNELS = """The share is that of the fastest copy of this run, {fastest:.2f} TB/s, by the bytes
+that must move. Copies ran at {slowest:.2f} to {fastest:.2f} TB/s in the same run, so that the one
+beside a kernel is no yardstick by itself.
 """
 COMPILING = {
     "cold": """## Seconds to compile
@@ -52,17 +62,26 @@ With all processors to itself, and empty caches:
 def page(figures: Figures) -> str:
     """The whole page."""
     parts = {name: part["figures"] for name, part in figures["parts"].items()}
-    machine, date = figures.get("machine") or "a GPU", figures.get("date", "")
-    texts = [HEAD.format(machine=machine, date=date, commit=_commit(figures))]
+    machine = figures.get("machine") or "a GPU"
+    texts = [HEAD.format(machine=machine, origin=_origin(figures), others=_others(figures))]
     for make in (_kernels, _products, _attention, _models, _compiling, _shapes, _sanitized, _leaks):
         texts += make(parts)
     texts += _unfinished(figures["parts"])
     return "\n".join(texts)
 
 
-def _commit(figures: Figures) -> str:
-    found = figures.get("commit")
-    return f"Commit {found}." if found else "The commit was not recorded."
+def _origin(figures: Figures) -> str:
+    return f"{figures['date']}, {revision(figures)}"
+
+
+def _others(figures: Figures) -> str:
+    """The parts that were measured on another day or at another commit, and when."""
+    by_origin: dict[str, list[str]] = {}
+    for name, part in figures["parts"].items():
+        if _origin(part) != _origin(figures):
+            by_origin.setdefault(_origin(part), []).append(name)
+    found = (f"{', '.join(names)} ({origin})" for origin, names in by_origin.items())
+    return f" Measured at other times: {'; '.join(found)}." if by_origin else ""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -87,15 +106,17 @@ def _kernels(parts: Figures) -> Iterator[str]:
     if not found:
         return
     yield "## Memory-bound kernels, and GEMM in f32\n"
+    copies = [r["bytes"] / r["ms"]["copy"] / 1e9 for r in found.values()]
+    yield KERNELS.format(slowest=min(copies), fastest=max(copies))
     names = ("tilewright", "eager", "inductor", "copy")
-    heads = ("", "ours", "eager", "Inductor", "a copy of as much", "share of it", "ratio", "error")
+    heads = ("", "ours", "eager", "Inductor", "a copy of as much", "share", "ratio", "error")
     yield table(
         heads,
         (
             [
                 n,
                 *(number(r["ms"].get(k)) for k in names),
-                *(number(r[k], ".2f") for k in ("of_copy", "ratio")),
+                *(number(x, ".2f") for x in (r["tb_s"] / max(copies), r["ratio"])),
                 number(r["error"], ".0e"),
             ]
             for n, r in found.items()
@@ -135,11 +156,27 @@ def _attention(parts: Figures) -> Iterator[str]:
         yield from _beside_torch(parts["attention"], BARS["attention"])
 
 
+def peers(row: Figures) -> list[str]:
+    """The other engines that ran a model."""
+    return [name for name in PEERS if "ms" in row.get(name, {})]
+
+
 def best_ratio(row: Figures) -> float | None:
     """The fastest peer's time to ours."""
-    others = [row[p]["ms"] for p in PEERS if "ms" in row.get(p, {})]
+    others = [row[name]["ms"] for name in peers(row)]
     mine = row.get("ours", {}).get("ms")
     return min(others) / mine if others and mine else None
+
+
+def _beside_jax_alone(row: Figures) -> bool:
+    return peers(row) == ["jax"]
+
+
+def _shown_ratio(row: Figures) -> str:
+    """The ratio, in parentheses where it compares two clocks."""
+    ratio = best_ratio(row)
+    text = number(ratio, ".2f")
+    return f"({text})" if ratio is not None and _beside_jax_alone(row) else text
 
 
 def is_right(name: str, row: Figures) -> bool:
@@ -155,14 +192,14 @@ def _models(parts: Figures) -> Iterator[str]:
     if not rows:
         return
     yield "## Models\n"
-    yield MODELS
+    yield MODELS.format(alone=sum(map(_beside_jax_alone, rows.values())), all=len(rows))
     yield table(
         ("", "batch", "precision", *(head for head, _, _ in TIMES), "ratio", "error", "Inductor's"),
         (
             [
                 *name.split(),
                 *(number(row.get(engine, {}).get(key)) for _, engine, key in TIMES),
-                number(best_ratio(row), ".2f"),
+                _shown_ratio(row),
                 *(number(row.get(e, {}).get("error"), ".0e") for e in ("ours", "inductor")),
             ]
             for name, row in rows.items()
@@ -199,7 +236,7 @@ def _failures(rows: Figures) -> Iterator[str]:
     for name, row in rows.items():
         for engine, figures in row.items():
             if "failure" in figures:
-                yield f"{name}, {engine}: {' '.join(figures['failure'].split())[:200]}\n"
+                yield f"{name}, {engine}: {' '.join(figures['failure'].split())}\n"
 
 
 def _compiling(parts: Figures) -> Iterator[str]:

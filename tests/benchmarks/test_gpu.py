@@ -20,6 +20,7 @@ GPU = Path(__file__).parents[2] / "benchmarks" / "gpu"
 
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(GPU.parent))
     monkeypatch.syspath_prepend(str(GPU))
     import page
 
@@ -49,7 +50,7 @@ def _figures() -> dict[str, Any]:
     times = {"tilewright": 0.1, "eager": 0.3, "inductor": 0.08, "copy": 0.07}
     parts = {
         "rows": {
-            "softmax": {"ms": times, "of_copy": 0.7, "ratio": 0.8, "error": 1e-3},
+            "softmax": {"ms": times, "bytes": 7e7, "tb_s": 0.7, "ratio": 0.8, "error": 1e-3},
             "failed": {"error": "RuntimeError: no"},
         },
         "products": {
@@ -69,14 +70,20 @@ def _figures() -> dict[str, Any]:
     }
     found = {name: {"ended": "done", "figures": part} for name, part in parts.items()}
     found["models"]["ended"] = "stopped after 290 s"
-    return {"machine": "a machine, 580", "date": "2026-01-02", "parts": found}
+    for part in found.values():
+        part |= {"date": "2026-01-02", "commit": "abc"}
+    found["leaks"] |= {"date": "2026-01-01", "commit": "", "kept_in": "def"}
+    about = {"machine": "a machine, 580", "date": "2026-01-02", "commit": "abc"}
+    return {**about, "parts": found}
 
 
 def test_page_has_all_figures(page: ModuleType) -> None:
     text = page.page(_figures())
     for words in (
-        "On a machine, 580, 2026-01-02.",
+        "On a machine, 580, 2026-01-02, commit abc. Measured at other times: leaks (2026-01-01,",
+        " before commit def).",
         "| softmax | 0.1 | 0.3 | 0.08 | 0.07 | 0.70 | 0.80 | 1e-03 |",
+        "the fastest copy of this run, 1.00 TB/s",
         "Below 1.0: softmax (0.80).",
         "| one | 1 | 2 | 500 | 2.00 | 1 | 2 | 1e-03 |",
         "Below 0.95: two (0.90).",
@@ -110,7 +117,22 @@ def test_errors_of_16_bits_are_judged_by_the_peer(page: ModuleType) -> None:
 
 
 def test_page_of_nothing(page: ModuleType) -> None:
-    assert "##" not in page.page({"parts": {}})
+    assert "##" not in page.page({"date": "2026-01-02", "commit": "abc", "parts": {}})
+
+
+def test_the_page_is_that_of_the_results(page: ModuleType) -> None:
+    from results_file import FOLDER, read_results
+
+    written = (GPU.parents[1] / "docs" / "results" / "gpu.md").read_text()
+    assert written == page.page(read_results(FOLDER / "gpu.json")), "run benchmarks/gpu/all.py page"
+
+
+def test_a_row_with_one_peer_counts_in_no_mean(page: ModuleType) -> None:
+    figures = _figures()
+    figures["parts"]["models"]["figures"]["magika 1 f32"] = _model(1.0, jax=7.0)
+    text = page.page(figures)
+    assert "JAX is the\nonly other engine in 2 of 4 rows" in text
+    assert "| (7.00) |" in text
 
 
 def test_a_part_ends_with_all_its_processes(all_parts: ModuleType, tmp_path: Path) -> None:
@@ -157,12 +179,14 @@ def test_parts_are_kept(
     added = all_parts.Part(str(script), (), 20, adds=True)
     monkeypatch.setattr(all_parts, "PARTS", {"products": part, "models": added})
     figures, told = tmp_path / "gpu.json", tmp_path / "gpu.md"
-    earlier = {"ended": "done", "figures": {"lstm 1 f32": {}}}
+    about = {"date": "2026-01-01", "commit": "abc"}
+    earlier = {**about, "ended": "done", "figures": {"lstm 1 f32": {}}}
     parts = dict.fromkeys(("leaks", "products", "models"), earlier)
     figures.write_text(json.dumps({"parts": parts}))
     _run(all_parts, monkeypatch, "products", "--json", figures, "--page", told)
     kept = json.loads(figures.read_text())["parts"]
     assert kept["leaks"] == earlier
+    assert kept["products"]["date"] == json.loads(figures.read_text())["date"] > "2026"
     assert kept["products"]["figures"] == {"rows": {}, "shapes": {}}
     assert "products: status 3" in told.read_text()
     given = Namespace(models="lstm,dlrm", precisions="fp16", missing=True)

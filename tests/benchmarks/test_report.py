@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -41,7 +40,13 @@ def _figures() -> dict[str, Any]:
     ]
     return {
         "date": "2026-01-01",
-        "machine": {"cpu": "z80", "description": "a small machine", "packages": {"numpy": "2"}},
+        "commit": "abc",
+        "machine": {
+            "cpu": "z80",
+            "architecture": "x86_64",
+            "description": "a small machine",
+            "packages": {"numpy": "2"},
+        },
         "results": [
             _row("net", "tilewright", 2.0, kernels=kernels, compile_s=3.0, load_s=0.1, run_mb=50),
             _row("net", "onnxruntime", 3.0),
@@ -80,7 +85,13 @@ def test_a_model_counts_only_beside_two_other_engines(report: ModuleType) -> Non
 
 
 def test_wrong_answers_are_listed(report: ModuleType) -> None:
-    assert "| net | jax | wrong: error inf |" in report.failures(_figures()["results"])
+    wrong = [*_figures()["results"], _row("net", "tvm", 1.0, error=2.0)]
+    wrong.append(_row("net", "iree", 0.1, error=None))  # as a record has what is not finite
+    text = report.failures(wrong)
+    assert "| net | jax | wrong: error inf |" in text
+    assert "| net | tvm | wrong: error 2e+00 |" in text
+    assert "| net | iree | wrong: error not finite |" in text
+    assert not {"iree", "jax", "tvm"} & report.by_model(wrong)["net"].keys()
 
 
 def test_page(report: ModuleType) -> None:
@@ -99,6 +110,7 @@ def test_page(report: ModuleType) -> None:
     assert "| from C | 0.50 | 0.60 |" in page
     assert "| net | 1.00 | 1.00 | 1 | 1 | 3 | 4 |" in page
     assert "numpy 2" in page
+    assert "Measured at commit abc." in page
 
 
 def test_runs_are_merged_and_kept(report: ModuleType, tmp_path: Path) -> None:
@@ -110,15 +122,41 @@ def test_runs_are_merged_and_kept(report: ModuleType, tmp_path: Path) -> None:
     assert path.name == "2026-01-01-z80.json"
     assert '"of_roof": 0.5' in path.read_text()
     assert "places" not in path.read_text()
+    later["commit"] = "def"
+    with pytest.raises(SystemExit, match="different commits"):
+        report.merge([_figures(), later])
     later["machine"] = {"cpu": "6502"}
     with pytest.raises(SystemExit, match="different machines"):
         report.merge([_figures(), later])
 
 
-def test_the_page_is_that_of_the_newest_record(report: ModuleType) -> None:
-    newest = max((BENCHMARKS / "results").glob("20*.json"))
-    page = BENCHMARKS.parent / "docs" / "results" / "speed.md"
-    assert page.read_text() == report.page_text(json.loads(newest.read_text()))
+def test_each_kind_of_processor_has_the_page_of_its_newest_record(report: ModuleType) -> None:
+    newest = report.newest()
+    pages = {path.stem: path.read_text() for path in report.PAGES.glob("speed-*.md")}
+    assert pages == {f"speed-{kind}": report.page_text(one) for kind, one in newest.items()}
+    assert "aarch64" in newest
+
+
+def test_the_newest_record_of_each_kind(
+    report: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for date, cpu, kind in (
+        ("2026-01-02", "z80", "x86_64"),
+        ("2026-01-03", "arm2", "aarch64"),
+        ("2026-01-01", "z80", "x86_64"),
+    ):
+        machine = {"cpu": cpu, "architecture": kind, "description": cpu}
+        report.record({**_figures(), "date": date, "machine": machine}, tmp_path)
+    newest = report.newest(tmp_path)
+    assert {kind: one["date"] for kind, one in newest.items()} == {
+        "x86_64": "2026-01-02",
+        "aarch64": "2026-01-03",
+    }
+    command = ["report.py", "--results", str(tmp_path), "--pages", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", command)
+    report.main()
+    assert "# Speed on x86_64" in (tmp_path / "speed-x86_64.md").read_text()
+    assert "arm2, 2026-01-03" in (tmp_path / "speed-aarch64.md").read_text()
 
 
 def test_nothing_is_left_on_the_path() -> None:

@@ -17,6 +17,7 @@ def test_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if (BENCHMARKS.parent / ".git").exists():
         assert re.fullmatch(r"[0-9a-f]{12,}\+?", revision.commit())
     monkeypatch.setattr(revision, "ROOT", tmp_path)
+    monkeypatch.delenv(revision.COPY_OF, raising=False)
     assert revision.commit() == ""
-    assert revision.sentence("abc") == "Commit abc."
-    assert revision.sentence("") == revision.sentence(None) == "The commit was not recorded."
+    monkeypatch.setenv(revision.COPY_OF, "abc")
+    assert revision.commit() == "abc"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -55,9 +53,3 @@ def test_items_of_lists() -> None:
 def test_each_leads_to_the_other() -> None:
     assert "(README.zh-CN.md)" in ENGLISH
     assert "(README.md)" in CHINESE
-
-
-def test_figures_are_those_of_the_records() -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / "readme.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

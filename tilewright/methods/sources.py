@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Written by benchmarks.
-SPEED = "docs/results/speed.md"
+SPEED = "docs/results/speed-aarch64.md"
 GPU = "docs/results/gpu.md"
 CONFORMANCE = "docs/results/conformance.md"
 CPU_RESULTS = "benchmarks/results/2026-11-16-neoverse-n1.json"
