@@ -2,12 +2,14 @@
 
     python benchmarks/architectures.py                  # all of them
     python benchmarks/architectures.py bert mixtral     # some
-    python benchmarks/architectures.py --json FILE --page docs/results/architectures.md
+    python benchmarks/architectures.py --json FILE --resume
+    python benchmarks/architectures.py --page           # the page again, from the results file
 
 Each is exported to ONNX by torch, answered by us and by ONNX Runtime, and the answers are compared;
 a model that torch cannot export or ONNX Runtime cannot load is told apart from one that we answer
-wrongly. Every architecture gets a process of its own, so that one that dies costs only itself.
-`benchmarks/setup.sh` makes the environment.
+wrongly. Every architecture gets a process of its own, so that one that dies costs only itself. The
+answers are written after each; all of them in `benchmarks/results/architectures.json` make the page
+`docs/results/architectures.md`. `benchmarks/setup.sh` makes the environment.
 """
 
 from __future__ import annotations
@@ -17,14 +19,21 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from machine import describe_machine
+from results_file import FOLDER, Results, origin, read_results, write_results
+from revision import commit
+from tables import cell, markdown
 from tiny import FAMILIES, TINY
 
-CACHE = Path(__file__).parent / "results" / "cache" / "tiny"
+from tilewright.core.worker.crash import reason
+
+CACHE = FOLDER / "cache" / "tiny"
+RESULTS = FOLDER / "architectures.json"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "architectures.md"
 TOLERANCE = 1e-3
 SECONDS = 600
 
@@ -36,9 +45,9 @@ class Answer:
     name: str
     family: str
     outcome: str
-    nodes: int = 0
-    compile_seconds: float = 0.0
-    error: float = 0.0
+    nodes: int | None = None
+    compile_seconds: float | None = None
+    error: float | None = None
 
 
 def export(name: str, folder: Path) -> None:
@@ -114,12 +123,14 @@ def compare(name: str, folder: Path) -> Answer:
     seconds = time.perf_counter() - start
     names = [v.name for v in session.get_outputs()]
     worst = max(relative_error(found[k], want) for k, want in zip(names, expected, strict=True))
+    if not np.isfinite(worst):
+        return Answer(name, family, "differs: another shape, or not finite elsewhere", nodes)
     outcome = "same" if worst <= TOLERANCE else "differs"
     return Answer(name, family, outcome, nodes, round(seconds, 2), worst)
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+    return " ".join(str(error).split())
 
 
 def answer(name: str, folder: Path) -> Answer:
@@ -128,7 +139,8 @@ def answer(name: str, folder: Path) -> Answer:
         try:
             export(name, folder)
         except Exception as error:
-            return Answer(name, FAMILIES[name], f"torch cannot export it: {type(error).__name__}")
+            why = f"torch cannot export it: {type(error).__name__}"
+            return Answer(name, FAMILIES[name], why)
     return compare(name, folder)
 
 
@@ -140,54 +152,73 @@ def in_a_process(name: str) -> Answer:
     except subprocess.TimeoutExpired:
         return Answer(name, FAMILIES[name], f"took more than {SECONDS} s")
     if done.returncode:
-        return Answer(name, FAMILIES[name], f"died: {_line(Exception(done.stderr[-200:]))}")
+        return Answer(name, FAMILIES[name], f"died: {reason(done.stderr)}")
     return Answer(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def page(answers: list[Answer]) -> str:
-    """The table of all answers."""
-    same = [a for a in answers if a.outcome == "same"]
-    head = (
-        f"{len(same)} of {len(answers)} architectures give the answers of ONNX Runtime without its "
-    )
-    head += "graph optimisations; written by `benchmarks/architectures.py --page`."
-    lines = [head, "", "| family | architecture | nodes | outcome | largest relative error |"]
-    lines += ["|---|---|---|---|---|"]
-    ordered = sorted(answers, key=lambda a: (a.family, a.name))
-    return "\n".join(lines + [f"| {a.family} | {a.name} | {_figures(a)} |" for a in ordered])
+def page(results: Results) -> str:
+    """The page of all answers."""
+    answers = [Answer(**row) for row in results["results"]]
+    same = sum(one.outcome == "same" for one in answers)
+    heads = ["family", "architecture", "nodes", "outcome", "largest relative error"]
+    ordered = sorted(answers, key=lambda one: (one.family, one.name))
+    parts = [
+        "# Architectures",
+        "<!-- Written by benchmarks/architectures.py. -->",
+        f"{same} of {len(answers)} architectures give the answers of ONNX Runtime without its "
+        f"graph optimisations; {origin(results)}.",
+        markdown(heads, [_cells(one) for one in ordered], left=2),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
-def _figures(a: Answer) -> str:
-    """Nodes, outcome and error; what was not compared has none."""
-    compared = a.outcome in ("same", "differs")
-    nodes, error = a.nodes or "–", f"{a.error:.0e}" if compared else "–"
-    return f"{nodes} | {a.outcome} | {error}"
+def _cells(one: Answer) -> list[str]:
+    """A line of the table; what was not compared has no error."""
+    nodes = "–" if one.nodes is None else str(one.nodes)
+    return [one.family, one.name, nodes, one.outcome, cell(one.error, ".0e")]
+
+
+def known(path: Path) -> list[Answer]:
+    """The answers that an earlier run at this commit left."""
+    earlier = read_results(path) if path.exists() else {"commit": commit(), "results": []}
+    if earlier["commit"] != commit():
+        sys.exit(f"{path} is of commit {earlier['commit']}, this is {commit()}")
+    return [Answer(**row) for row in earlier["results"]]
+
+
+def arguments() -> argparse.Namespace:
+    """What was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="name", help="architectures (default: all)")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--json", type=Path, help="write the answers there")
+    parser.add_argument("--resume", action="store_true", help="keep what is in that file")
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    given = parser.parse_args()
+    unknown = [name for name in given.names if name not in TINY]
+    if unknown:
+        parser.error(f"unknown architecture {', '.join(unknown)}; there are {', '.join(TINY)}")
+    return given
 
 
 def main() -> None:
     """Run the architectures named on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="name", help="architectures (default: all)")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--page", type=Path, help="write the table into this page")
-    options = parser.parse_args()
-    if options.one:
-        print(json.dumps(asdict(answer(options.one, CACHE / options.one))))
+    given = arguments()
+    if given.page:
+        PAGE.write_text(page(read_results(RESULTS)))
         return
-    unknown = [name for name in options.names if name not in TINY]
-    if unknown:
-        parser.error(f"unknown architecture {', '.join(unknown)}; there are {', '.join(TINY)}")
-    answers: list[Answer] = []
-    for name in options.names or TINY:
-        answers.append(in_a_process(name))
-        done = answers[-1]
-        print(f"{done.family:12} {name:24} {done.outcome} {done.error:.1e}", flush=True)
-    results: list[Mapping[str, object]] = [asdict(a) for a in answers]
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
-    if options.page:
-        options.page.write_text(f"# Architectures\n\n{page(answers)}\n")
+    if given.one:
+        print(json.dumps(asdict(answer(given.one, CACHE / given.one))))
+        return
+    answers = known(given.json) if given.resume and given.json else []
+    done = {one.name for one in answers}
+    for name in (n for n in given.names or TINY if n not in done):
+        one = in_a_process(name)
+        answers.append(one)
+        print(f"{one.family:12} {name:24} {one.outcome} {cell(one.error, '.1e')}", flush=True)
+        if given.json:
+            machine = describe_machine(())
+            write_results(given.json, machine, results=[asdict(a) for a in answers])
     print(f"{sum(a.outcome == 'same' for a in answers)} of {len(answers)} the same")
 
 
