@@ -25,7 +25,7 @@ from typing import Any
 from engines import ENGINES, QUICK
 from isa import LIMITS, limit_to
 from machine import describe_machine
-from report import OURS, best_ratio, geometric_mean
+from report import FEWEST_PEERS, OURS, by_model, means
 from results_file import read_results, write_results
 from revision import commit
 
@@ -239,10 +239,7 @@ def main() -> None:
         rows += fresh
         if arguments.json:
             write(arguments.json, machine, rows)
-    ratios = best_ratio(rows)
-    if ratios:
-        mean = geometric_mean(ratios.values())
-        print(f"best other engine / {OURS}: {mean:.2f} (minima, {len(ratios)} models)")
+    print(means(by_model(rows)) or f"no model that {FEWEST_PEERS} other engines ran")
     failed = sorted({r["model"] for r in rows if r["engine"] == OURS and "failure" in r})
     if failed:
         print(f"{OURS} failed on {', '.join(failed)}")

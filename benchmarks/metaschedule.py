@@ -6,7 +6,8 @@ FOLDER holds `model.onnx` and `inputs.npz` as benchmarks/kernels.py writes them.
 program goes to FOLDER/metaschedule.so, where the engine `tvm-tuned` finds it. The last line printed
 is JSON: the seconds that tuning and compiling took, how many candidates failed, and the curve:
 after each batch the seconds since the start and the best time so far as TVM's runner measured it.
-Constant operands may be laid out as the schedule wants. A batch is as large as TVM has it.
+Constant operands may be laid out as the schedule wants. The cost model learns after each batch:
+with no more trials than a batch, which is TVM's default, it never does.
 """
 
 from __future__ import annotations

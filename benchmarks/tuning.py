@@ -4,7 +4,8 @@
     python benchmarks/tuning.py --trials 64 --json tuning.json --resume
     python benchmarks/tuning.py gemm_512 --without-tvm
 
-Both tuners start from nothing, have the same number of trials, and are timed from start to end.
+Both tuners start from nothing, have the same number of trials in batches of the same size, after
+each of which their models learn, and are timed from start to end.
 Then the built-in schedule, the tuned one, MetaSchedule's program and the engines that load fast
 take turns in one run, measured by one stopwatch. For both there is a curve, the best time so far
 over the seconds since the tuner was started, loading it included. Ours also says after how many
@@ -40,22 +41,22 @@ OURS, OURS_TUNED, THEIRS = "tilewright", "tilewright tuned", "tvm-tuned"
 PEERS = ("onnxruntime", "openvino")
 
 
-def tune_ours(folder: Path, trials: int, threads: int, seed: int) -> dict[str, Any]:
+def tune_ours(folder: Path, trials: int, batch: int, threads: int, seed: int) -> dict[str, Any]:
     """Tune from an empty file of records: the seconds it took, and the curve."""
     records = folder / "records.db"
     for old in folder.glob("records.db*"):
         old.unlink()
     command = [sys.executable, "-m", "tilewright", "tune", folder / "model.onnx", "--db", records]
-    options = ["--trials", trials, "--threads", threads, "--seed", seed, "--json"]
+    options = ["--trials", trials, "--batch", batch, "--threads", threads, "--seed", seed, "--json"]
     start = time.time()
     spent, _ = _timed([*command, *options])
     return {"seconds": spent, "curve": our_curve(records, start)}
 
 
-def tune_theirs(folder: Path, trials: int, threads: int, seed: int) -> dict[str, Any]:
+def tune_theirs(folder: Path, trials: int, batch: int, threads: int, seed: int) -> dict[str, Any]:
     """Tune with MetaSchedule: the seconds it took, and the curve."""
     script = Path(__file__).with_name("metaschedule.py")
-    options = ["--trials", trials, "--threads", threads, "--seed", seed]
+    options = ["--trials", trials, "--batch", batch, "--threads", threads, "--seed", seed]
     spent, printed = _timed([OWN_ENVIRONMENTS[THEIRS], script, folder, *options])
     told = json.loads(printed.splitlines()[-1])
     loading = spent - told["seconds"]
@@ -123,11 +124,12 @@ def measured(
 def compare(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """One operator: how long tuning took with which curve, and the rows of all engines."""
     folder = arguments.cache.resolve() / "tuned" / name
-    how = (arguments.trials, arguments.threads, arguments.seed)
+    how = (arguments.trials, arguments.batch, arguments.threads, arguments.seed)
     tuners = {OURS_TUNED: tune_ours}
     if not arguments.without_tvm:
         tuners[THEIRS] = tune_theirs
-    result: dict[str, Any] = {"model": name, "trials": arguments.trials, "tuning": {}}
+    asked = {"trials": arguments.trials, "batch": arguments.batch}
+    result: dict[str, Any] = {"model": name, **asked, "tuning": {}}
     for label, tune in tuners.items():
         try:
             result["tuning"][label] = tune(folder, *how)
@@ -174,6 +176,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help=f"of {', '.join(TUNED)} (default: all)")
     add_arguments(parser)
     parser.add_argument("--trials", type=int, default=64)
+    parser.add_argument("--batch", type=int, default=16, help="trials between two fits, of both")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--without-tvm", action="store_true", help="only our own tuner")
     parser.set_defaults(cache=CACHE)

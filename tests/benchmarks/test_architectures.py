@@ -16,6 +16,8 @@ def architectures(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import architectures
 
+    for module in ("architectures", "results_file"):
+        monkeypatch.setattr(f"{module}.commit", lambda: "abc")
     return architectures
 
 
