@@ -77,7 +77,8 @@ style: $(VENV)/.stamp-dev
 	$(BIN)/lint-imports
 
 conformance: $(VENV)/.stamp-dev
-	$(BIN)/python -m tests.conformance.onnx_cases --write docs/results/conformance.md
+	$(BIN)/python -m tests.conformance.onnx_cases --json benchmarks/results/conformance.json
+	$(BIN)/python benchmarks/figures.py
 
 bench: $(BENCH)/.stamp
 	$(BENCH)/bin/python benchmarks/zoo.py --missing $(MODELS) $(DYNAMIC:=_dynamic)

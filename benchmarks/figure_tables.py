@@ -148,6 +148,21 @@ def _two_commits(found: Results, results: Sequence[Row], mean: bool) -> str:
     return f"{markdown(heads, lines)}\n\n{origin(found)}."
 
 
+def conformance() -> str:
+    """ONNX's own tests: what passes by kind, and what does not with its reason."""
+    found = read_results(FOLDER / "conformance.json")
+    rows = found["results"]
+    total = ["all", *(f"{sum(row[key] for row in rows):,}" for key in ("cases", "pass"))]
+    lines = [[row["kind"], f"{row['cases']:,}", f"{row['pass']:,}"] for row in rows]
+    left = [[case, why] for row in rows for case, why in row["left"].items()]
+    parts = [
+        f"The backend tests of onnx {found['onnx']}; {origin(found)}.",
+        markdown(["kind", "cases", "pass"], [*lines, total]),
+        markdown(["does not pass", "why"], left, left=2) if left else "",
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
 def _by_model(results: Iterable[Row]) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for row in results:

@@ -1,6 +1,9 @@
-"""ONNX's own backend tests on our compiled code: the cases by kind, and a table of what passes.
+"""ONNX's own backend tests on our compiled code: the cases by kind, and how many of them pass.
 
-python -m tests.conformance.onnx_cases [PATTERN] [--jobs 2] [--write docs/results/conformance.md]
+    python -m tests.conformance.onnx_cases [PATTERN] [--jobs 2] [--json FILE]
+
+`make conformance` keeps the counts in `benchmarks/results/conformance.json`, of which
+`docs/results/conformance.md` shows a table.
 """
 
 from __future__ import annotations
@@ -8,10 +11,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 import tempfile
 import unittest
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -26,6 +29,7 @@ from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_model_tests
 
 from tilewright.compat.onnx_backend import TilewrightBackend
+from tilewright.core.worker.crash import reason
 
 # Cases whose expected results do not follow from the operator: a pattern, and why. They are run all
 # the same, and may pass by chance.
@@ -94,7 +98,7 @@ def outcome(cases: type[unittest.TestCase], name: str) -> str:
     wrong = [*result.errors, *result.failures]
     if not wrong:
         return "pass"
-    return why_not_determined(name) or " ".join(wrong[0][1].split())[-300:]
+    return why_not_determined(name) or reason(wrong[0][1])
 
 
 CLASSES: dict[str, type[unittest.TestCase]] = {}  # filled before the workers are forked
@@ -122,36 +126,36 @@ def all_outcomes(pattern: str, jobs: int) -> Iterator[tuple[str, str, str]]:
                 yield from ((kind, name, "the process died") for kind, name in part)
 
 
-def table(outcomes: list[tuple[str, str, str]]) -> str:
-    """What passes by kind, and what does not with its reason."""
-    cases = Counter(kind for kind, _, _ in outcomes)
-    passes = Counter(kind for kind, _, why in outcomes if why == "pass")
-    rows = [(name, cases[kind], passes[kind]) for kind, name in KINDS.items() if cases[kind]]
-    rows.append(("all", cases.total(), passes.total()))
-    lines = ["| kind | cases | pass |", "|---|---|---|"]
-    lines += [f"| {name} | {n:,} | {passed:,} |" for name, n, passed in rows]
-    left = [f"| {name} | {why} |" for _, name, why in outcomes if why != "pass"]
-    if left:
-        lines += ["", "| does not pass | why |", "|---|---|", *left]
-    return "\n".join(lines)
+def counted(outcomes: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
+    """Cases by kind: how many there are, how many pass, and why the others do not."""
+    rows = []
+    for kind, name in KINDS.items():
+        found = [(case, why) for k, case, why in outcomes if k == kind]
+        left = {case: why for case, why in found if why != "pass"}
+        rows.append(
+            {"kind": name, "cases": len(found), "pass": len(found) - len(left), "left": left}
+        )
+    return [row for row in rows if row["cases"]]
 
 
 def main() -> None:
-    """Run the cases and print the table."""
+    """Run the cases, print and keep what came of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pattern", nargs="?", default="", help="only cases whose name matches")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--write", type=Path, help="put the table into this page")
+    parser.add_argument("--json", type=Path, help="write the counts there")
     options = parser.parse_args()
-    text = table(list(all_outcomes(options.pattern, options.jobs)))
-    print(text)
-    if options.write:
-        options.write.write_text(
-            f"# ONNX's own tests\n\nThe backend tests of onnx {onnx.__version__}, run by its own "
-            "runner on compiled code, with `make conformance`. `make test` runs four in five of "
-            "them.\n\n"
-            f"{text}\n"
-        )
+    rows = counted(list(all_outcomes(options.pattern, options.jobs)))
+    for row in rows:
+        print(f"{row['kind']}: {row['pass']} of {row['cases']} pass")
+        for name, why in row["left"].items():
+            print(f"  {name}: {why}")
+    if options.json:
+        sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+        from machine import describe_machine
+        from results_file import write_results
+
+        write_results(options.json, describe_machine(()), onnx=onnx.__version__, results=rows)
 
 
 if __name__ == "__main__":

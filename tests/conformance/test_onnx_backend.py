@@ -15,6 +15,7 @@ from tests.conformance.onnx_cases import (
     KINDS,
     NOT_DETERMINED,
     backend_cases,
+    counted,
     outcome,
     why_not_determined,
 )
@@ -82,3 +83,12 @@ def test_no_case_is_missing() -> None:
     assert sorted(_names(backend_cases(__name__)[REAL])) == sorted((*IN_CI, *SLOW))
     assert len(names) >= 2000
     assert not [p for p in NOT_DETERMINED if not any(re.fullmatch(p, name) for name in names)]
+
+
+def test_cases_are_counted_by_kind() -> None:
+    node, real = "OnnxBackendNodeModelTest", "OnnxBackendRealModelTest"
+    outcomes = [(node, "a", "pass"), (node, "b", "ValueError: no"), (real, "c", "pass")]
+    assert counted(outcomes) == [
+        {"kind": "node", "cases": 2, "pass": 1, "left": {"b": "ValueError: no"}},
+        {"kind": "real", "cases": 1, "pass": 1, "left": {}},
+    ]
