@@ -50,3 +50,8 @@ def test_answers_of_two_commits_make_no_page(
     monkeypatch.setattr(architectures, "commit", lambda: "def")
     with pytest.raises(SystemExit, match="this is def"):
         architectures.known(path)
+
+
+def test_the_page_is_that_of_the_results(architectures: ModuleType) -> None:
+    found = architectures.read_results(architectures.RESULTS)
+    assert architectures.PAGE.read_text() == architectures.page(found)
