@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tilewright.driver.gc_tuning import RARELY, relaxed_gc
+from tilewright.driver.gc_tuning import COMPILING_THRESHOLDS, relaxed_gc
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def _restored() -> Iterator[None]:
 def test_searches_are_rare_in_the_block_only() -> None:
     gc.set_threshold(700, 10, 10)
     with relaxed_gc():
-        assert gc.get_threshold() == RARELY
+        assert gc.get_threshold() == COMPILING_THRESHOLDS
     assert gc.get_threshold() == (700, 10, 10)
 
 

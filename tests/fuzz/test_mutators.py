@@ -5,7 +5,7 @@ import random
 import onnx
 import pytest
 
-from tilewright.fuzz.mutators import MUTATORS, OFTEN, RARE
+from tilewright.fuzz.mutators import FREQUENT_MUTATORS, MUTATORS, RARE_MUTATORS
 from tilewright.fuzz.seed_corpus import seeds_of
 
 
@@ -23,4 +23,4 @@ def test_every_mutation_changes_models(name: str) -> None:
 
 
 def test_weights_name_mutations() -> None:
-    assert {*OFTEN, *RARE} <= set(MUTATORS)
+    assert {*FREQUENT_MUTATORS, *RARE_MUTATORS} <= set(MUTATORS)

@@ -269,18 +269,18 @@ class Broadcast(Expr):
 
 
 # Most literals are sizes and steps: found here, they need not be looked up among all expressions.
-_SMALL: dict[Number, Const] = {}
+_SMALL_CONSTANTS: dict[Number, Const] = {}
 _SMALL_RANGE = range(-16, 4097)
 
 
 def const(value: Number, dtype: DType = I64) -> Const:
     """A literal of `dtype`, its value brought to the Python type that the dtype stores."""
     if dtype is I64:
-        found = _SMALL.get(value)
+        found = _SMALL_CONSTANTS.get(value)
         if found is None:
             found = Const(int(value), dtype)
             if found.value in _SMALL_RANGE:
-                _SMALL[found.value] = found
+                _SMALL_CONSTANTS[found.value] = found
         return found
     if dtype == BOOL:
         return TRUE if value else FALSE

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 # Objects made between two searches among the young, and how many of those until older ones.
-RARELY = (20_000, 20, 50)
+COMPILING_THRESHOLDS = (20_000, 20, 50)
 
 
 @contextmanager
 def relaxed_gc() -> Iterator[None]:
     """Collect rarely in this block, unless the program does so even more rarely, or never."""
     before = gc.get_threshold()
-    if 0 < before[0] < RARELY[0]:
-        gc.set_threshold(*RARELY)
+    if 0 < before[0] < COMPILING_THRESHOLDS[0]:
+        gc.set_threshold(*COMPILING_THRESHOLDS)
     try:
         yield
     finally:

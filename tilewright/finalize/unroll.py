@@ -10,7 +10,7 @@ from tilewright.arith.walk import loads, rewrite
 from tilewright.ir.loop.nodes import For, Func, If, Seq, Stmt, Store
 from tilewright.ir.loop.walk import map_stmt, seq, substitute_stmt
 
-NOTHING = Seq(())
+EMPTY = Seq(())
 
 
 def unroll(func: Func) -> Func:
@@ -41,7 +41,7 @@ class _Unroller:
             cond = simplify(stmt.cond)
             if isinstance(cond, Const):
                 kept = stmt.then if cond is TRUE else stmt.orelse
-                return NOTHING if kept is None else self._tidy(kept)
+                return EMPTY if kept is None else self._tidy(kept)
             stmt = replace(stmt, cond=cond)
         if isinstance(stmt, Store):
             index = tuple(simplify(i) for i in stmt.indices)

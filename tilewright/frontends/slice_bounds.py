@@ -17,7 +17,7 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.slicing import SliceAttrs
 
 # Exporters write 10**9, 2**31 - 1 or 2**63 - 1 for "to the end".
-FAR = 10**9
+OPEN_END = 10**9
 
 
 def _counted(value: Expr, size: Expr) -> Expr:
@@ -35,7 +35,7 @@ def clamped(value: Expr, size: Expr, low: Expr, high: Expr, truncates: bool) -> 
     `truncates` says that a literal bound may well lie behind the end, as in `x[:512]`.
     """
     number = as_int(value)
-    if number is not None and abs(number) >= FAR:
+    if number is not None and abs(number) >= OPEN_END:
         return high if number > 0 else low
     place = _counted(value, size)
     if prove(high <= place):

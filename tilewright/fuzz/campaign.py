@@ -23,7 +23,7 @@ from tilewright.fuzz.differential_check import CheckResult, check_case
 from tilewright.fuzz.oracle import interpreter
 from tilewright.fuzz.random_case import prepare, random_case
 from tilewright.fuzz.sandbox import (
-    USUAL,
+    DEFAULT_LIMITS,
     Job,
     Outcome,
     SandboxLimits,
@@ -49,7 +49,7 @@ class FuzzSettings:
     operators: frozenset[str] = frozenset()
     jobs: int = 1
     out: Path | None = None
-    limits: SandboxLimits = USUAL
+    limits: SandboxLimits = DEFAULT_LIMITS
     shrink_seconds: float = 60.0
     first: int = 0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from onnx import ModelProto, TensorProto
 
-from tilewright.fuzz.mutators import MUTATORS, OFTEN, RARE, every_node
+from tilewright.fuzz.mutators import FREQUENT_MUTATORS, MUTATORS, RARE_MUTATORS, every_node
 
 FOLDER, OUTSIDE, MODEL = "inside", "outside", "model.onnx"
 SECRET = b"\1\2\3\4" * 1024
@@ -30,11 +30,11 @@ def random_mutations(rng: random.Random, model: ModelProto) -> MutatedFiles:
     """A model with one to three mutations."""
     copy = ModelProto()
     copy.CopyFrom(model)
-    names = [*MUTATORS, *OFTEN, *OFTEN, *OFTEN]
+    names = [*MUTATORS, *FREQUENT_MUTATORS, *FREQUENT_MUTATORS, *FREQUENT_MUTATORS]
     done, links = list[str](), list[tuple[str, str]]()
     for _ in range(rng.choice((1, 1, 2, 3))):
         name = rng.choice(names)
-        if name in RARE and rng.random() < 0.6:
+        if name in RARE_MUTATORS and rng.random() < 0.6:
             continue
         MUTATORS[name](rng, copy)
         done.append(name)

@@ -23,9 +23,9 @@ from tilewright.fuzz.onnx_reference import differs_from_reference
 from tilewright.fuzz.oracle import Expected, Interpreter, expect, interpreter, mismatch
 from tilewright.ops.interpret import evaluate_node
 
-FINE = ("right", "refused", "uncompared")
+ACCEPTED_OUTCOMES = ("right", "refused", "uncompared")
 # How often a result is interpreted with other roundings before it is called wrong.
-MORE_TRIES = 24
+INTERPRETED_ROUNDINGS = 24
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CheckResult:
     @property
     def is_finding(self) -> bool:
         """Whether something is wrong."""
-        return self.kind not in FINE
+        return self.kind not in ACCEPTED_OUTCOMES
 
     def as_json(self) -> dict[str, Any]:
         """For another process."""
@@ -99,12 +99,14 @@ def _check_run(executable: Any, run: Interpreter, inputs: Arrays, model: ModelPr
     if changed:
         return CheckResult("wrong", f"input {changed[0]} was written to")
     if _mismatches(found, expected):
-        wrong = _mismatches(found, expect(run, inputs, MORE_TRIES))
+        wrong = _mismatches(found, expect(run, inputs, INTERPRETED_ROUNDINGS))
         if wrong:
             return CheckResult("wrong", wrong)
     difference = differs_from_reference(model, inputs, expected)
     if difference:
-        difference = differs_from_reference(model, inputs, expect(run, inputs, MORE_TRIES))
+        difference = differs_from_reference(
+            model, inputs, expect(run, inputs, INTERPRETED_ROUNDINGS)
+        )
         if difference:
             return CheckResult("reading", difference)
     changed_by_threads = _differs_on_threads(executable, given, found)

@@ -28,8 +28,8 @@ Change = Callable[[ModelProto], object]
 
 # An operand of at most so many elements is also tried as a constant, which converters may read.
 MAX_CONSTANT = 16
-LARGE = 1 << 40
-NUMBERS = (0, -1, 99, LARGE)
+HUGE_SIZE = 1 << 40
+NUMBERS = (0, -1, 99, HUGE_SIZE)
 KINDS: dict[int, Any] = {
     AttributeProto.INT: 1,
     AttributeProto.INTS: [1, 1],

@@ -333,5 +333,12 @@ MUTATORS: dict[str, Mutator] = {
     )
 }
 # Those that are worth trying often: numbers and names have the most ways to go wrong.
-OFTEN = ("constant_numbers", "attribute", "attribute", "operand", "declared_sizes", "tensor_shape")
-RARE = ("long_chain", "nested", "functions")
+FREQUENT_MUTATORS = (
+    "constant_numbers",
+    "attribute",
+    "attribute",
+    "operand",
+    "declared_sizes",
+    "tensor_shape",
+)
+RARE_MUTATORS = ("long_chain", "nested", "functions")

@@ -31,7 +31,7 @@ from tilewright.target.cpu import CpuTarget
 from tilewright.target.registry import resolve_cpu
 
 # How often the largest movement seen may be exceeded.
-SLACK = 8.0
+MOVEMENT_FACTOR = 8.0
 
 Outputs = list[Any]
 Interpreter = Callable[[Mapping[str, np.ndarray], Step], Outputs]
@@ -155,12 +155,12 @@ def mismatch(found: Any, expected: Any, spread: np.ndarray | None, exact: bool) 
 def _allowed(expected: np.ndarray, spread: np.ndarray, exact: bool) -> np.ndarray:
     small = from_numpy(expected.dtype).is_small
     if exact or small or not (is_float(expected.dtype) or expected.dtype.kind == "c"):
-        return SLACK * spread
+        return MOVEMENT_FACTOR * spread
     info = finfo(expected.real.dtype)
     size = np.abs(expected.astype(np.complex128))
     size = np.where(np.isfinite(size), size, 0.0)
     last = float(info.eps) * size + float(info.smallest_subnormal)
-    return SLACK * (spread + last)
+    return MOVEMENT_FACTOR * (spread + last)
 
 
 def _same(found: Any, expected: Any) -> bool:

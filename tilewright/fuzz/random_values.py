@@ -18,7 +18,7 @@ FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
 DTYPES = (*FLOATS, *INTEGERS, "bool")
 # What is moved, compared and converted, and never computed with.
-SMALL = tuple(d.numpy.name for d in (*SMALL_FLOATS, *SMALL_INTEGERS))
+STORAGE_DTYPES = tuple(d.numpy.name for d in (*SMALL_FLOATS, *SMALL_INTEGERS))
 COMPLEX = ("complex64", "complex128")
 # Limits of NumPy's types and of ml_dtypes' own; ml_dtypes does not annotate them.
 finfo: Any = ml_dtypes.finfo
@@ -33,7 +33,7 @@ def numpy_dtype(name: str) -> np.dtype:
 def any_dtype(rng: random.Random) -> np.dtype:
     """A type at random: mostly one that is computed with, and of these mostly a float."""
     chance = rng.random()
-    kind = FLOATS if chance < 0.55 else DTYPES if chance < 0.85 else SMALL
+    kind = FLOATS if chance < 0.55 else DTYPES if chance < 0.85 else STORAGE_DTYPES
     return numpy_dtype(rng.choice(COMPLEX if chance > 0.96 else kind))
 
 

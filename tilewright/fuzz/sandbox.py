@@ -39,7 +39,7 @@ class SandboxLimits:
     patience: float = 4.0
 
 
-USUAL = SandboxLimits()
+DEFAULT_LIMITS = SandboxLimits()
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,13 @@ def preload() -> None:
     import_module("tilewright.frontends.onnx.table").converters()
 
 
-def run_isolated(job: Job, limits: SandboxLimits = USUAL) -> Outcome:
+def run_isolated(job: Job, limits: SandboxLimits = DEFAULT_LIMITS) -> Outcome:
     """Run one job in a process of its own."""
     return next(iter(run_all([job], limits)))[1]
 
 
 def run_all(
-    jobs: Iterable[Job], limits: SandboxLimits = USUAL, at_once: int = 1
+    jobs: Iterable[Job], limits: SandboxLimits = DEFAULT_LIMITS, at_once: int = 1
 ) -> Iterator[tuple[int, Outcome]]:
     """Run jobs, some at once; gives the number of each with its outcome, as they end."""
     waiting, running = enumerate(jobs), list[_Child]()

@@ -33,7 +33,7 @@ T = TypeVar("T")
 # Answers a question: its name, what is taken by default, and all that may be.
 Decide: TypeAlias = Callable[[str, Any, tuple[Any, ...]], Any]
 # Steps of searched schedules that are remembered, some ten thousand bytes each.
-REMEMBERED = 8192
+REMEMBERED_STEPS = 8192
 
 
 @node
@@ -137,7 +137,7 @@ def _applied(before: _Same, name: str, args: tuple[Any, ...]) -> tuple[Any, Func
     return result, rewrite_of(name)(before.func, *args)
 
 
-_remembered = lru_cache(REMEMBERED)(_applied)
+_remembered = lru_cache(REMEMBERED_STEPS)(_applied)
 
 
 @cache

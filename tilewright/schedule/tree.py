@@ -18,7 +18,7 @@ from tilewright.schedule.diagnostics import refuse
 
 Spine = tuple[Stmt, ...]
 Extents = Mapping[str, Expr]
-NOTHING = Seq(())
+EMPTY = Seq(())
 
 
 def spine_to(func: Func, wanted: Callable[[Stmt], bool]) -> Spine | None:
@@ -90,7 +90,7 @@ def replaced(func: Func, spine: Spine, new: Stmt | None) -> Func:
     for parent in reversed(spine[:-1]):
         new = _with_child(parent, old, new)
         old = parent
-    return replace(func, body=NOTHING if new is None else new)
+    return replace(func, body=EMPTY if new is None else new)
 
 
 def _with_child(parent: Stmt, old: Stmt, new: Stmt | None) -> Stmt | None:
@@ -114,7 +114,7 @@ def _with_branch(parent: If, old: Stmt, new: Stmt | None) -> Stmt | None:
         return If(parent.cond, parent.then, new)
     if new is None and parent.orelse is None:
         return None
-    return If(parent.cond, NOTHING if new is None else new, parent.orelse)
+    return If(parent.cond, EMPTY if new is None else new, parent.orelse)
 
 
 def inserted_before(func: Func, spine: Spine, new: Stmt) -> Func:

@@ -30,7 +30,7 @@ EXPECTED = {name: compile_object(text, host()) for name, text in MODULES.items()
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any text at all is worth a worker."""
-    monkeypatch.setattr(object_queue, "WORTH_A_WORKER", 0)
+    monkeypatch.setattr(object_queue, "CHARACTERS_PER_WORKER", 0)
 
 
 def _fill(queue: ObjectQueue) -> None:
@@ -151,7 +151,7 @@ import os, signal, sys
 sys.path[:0] = {sys.path!r}
 from tilewright.codegen.objects import queue as object_queue
 from tilewright.target.host import host
-object_queue.WORTH_A_WORKER = 0
+object_queue.CHARACTERS_PER_WORKER = 0
 queue = object_queue.ObjectQueue(host(), 1)
 queue.add("f", {_text(3)!r})
 while not queue._objects: pass

@@ -12,7 +12,7 @@ from tilewright.codegen.gpu.nvptx import emit_launches
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_assembly
 from tilewright.core.dtypes import BF16, F16, DType
-from tilewright.finalize.math.gpu import OWN, expand_on_gpu
+from tilewright.finalize.math.gpu import APPROXIMATIONS, expand_on_gpu
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.parse import parse_func
 from tilewright.target.registry import resolve_gpu
@@ -37,7 +37,7 @@ SHARES = ("exp_ftz", "exp2_ftz")
 
 
 def test_all_are_tested() -> None:
-    assert {*RIGHT, "rcp_ftz"} == set(OWN)
+    assert {*RIGHT, "rcp_ftz"} == set(APPROXIMATIONS)
 
 
 def _func(value: str, count: int, result: str = "f32") -> Func:

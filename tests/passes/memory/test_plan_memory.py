@@ -11,7 +11,7 @@ from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.passes.memory.plan_memory import (
     ALIGNMENT,
-    CROWDED,
+    MAX_MEAN_OVERLAPS,
     LiveRange,
     plan_memory,
 )
@@ -110,7 +110,7 @@ def test_a_chain_needs_two_buffers() -> None:
 
 @pytest.mark.parametrize("sizes", [[const(0), const(64), const(65)], [N * 4, N * M * 4, const(9)]])
 def test_too_many_at_once_to_list_all_pairs(sizes: list[Expr]) -> None:
-    count = 4 * CROWDED
+    count = 4 * MAX_MEAN_OVERLAPS
     lives = [LiveRange(f"b{i}", sizes[i % 3], i, count) for i in range(count)]
     lives += [LiveRange(f"c{i}", sizes[i % 3], count + i, count + i) for i in range(count)]
     plan = plan_memory(lives)

@@ -12,7 +12,12 @@ from tests.schedule.programs import matmul
 from tilewright.core.errors import ConfigError
 from tilewright.target.host import host
 from tilewright.tune.cost.pretrained import pretrain
-from tilewright.tune.cost.training_data import FEWEST, NEWEST, read_training_data, recorded_tasks
+from tilewright.tune.cost.training_data import (
+    MAX_PROGRAMS_PER_TASK,
+    MIN_PROGRAMS,
+    read_training_data,
+    recorded_tasks,
+)
 from tilewright.tune.features.program import program_features
 from tilewright.tune.records import Record, Records
 from tilewright.tune.space.constructed import ConstructedSpace
@@ -44,11 +49,11 @@ def records(tmp_path: Path) -> Records:
 
 
 def test_programs_are_made_again_and_have_their_median_time(records: Records) -> None:
-    measured = _records(FEWEST + 1)
+    measured = _records(MIN_PROGRAMS + 1)
     measured[1] = replace(measured[1], times=(), failure="crashed")
     records.add(measured, {HASH: TEXT})
     ((rows, seconds),) = recorded_tasks(records, host())
-    assert seconds.tolist() == [2.0, math.inf, *(2.0 + n for n in range(2, FEWEST + 1))]
+    assert seconds.tolist() == [2.0, math.inf, *(2.0 + n for n in range(2, MIN_PROGRAMS + 1))]
     space = ConstructedSpace(matmul(), frozenset(), host())
     first = space.parse(measured[0].trace)
     assert first is not None
@@ -57,16 +62,19 @@ def test_programs_are_made_again_and_have_their_median_time(records: Records) ->
 
 
 def test_conditions_and_machines_are_kept_apart(records: Records) -> None:
-    measured = _records(FEWEST)
+    measured = _records(MIN_PROGRAMS)
     cold = [replace(r, conditions=(("cold", "True"),)) for r in measured]
     other = target_text(replace(host(), vector_bits=host().vector_bits * 8))
     elsewhere = [replace(r, target=other) for r in measured]
     records.add([*measured, *cold, *elsewhere], {HASH: TEXT})
-    assert [len(seconds) for _, seconds in recorded_tasks(records, host())] == [FEWEST, FEWEST]
+    assert [len(seconds) for _, seconds in recorded_tasks(records, host())] == [
+        MIN_PROGRAMS,
+        MIN_PROGRAMS,
+    ]
 
 
 def test_what_teaches_nothing_is_left_out(records: Records) -> None:
-    measured = _records(FEWEST)
+    measured = _records(MIN_PROGRAMS)
     stale = replace(measured[0], trace='split("none", [?, 4])', measured_at=99.0)
     comparison = replace(measured[1], baseline="x", baseline_times=(1.0,))
     odd = replace(measured[2], workload="odd")
@@ -78,8 +86,8 @@ def test_what_teaches_nothing_is_left_out(records: Records) -> None:
 
 
 def test_the_newest_count(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.tune.cost.training_data.NEWEST", FEWEST)
-    records.add(_records(FEWEST + 2), {HASH: TEXT})
+    monkeypatch.setattr("tilewright.tune.cost.training_data.MAX_PROGRAMS_PER_TASK", MIN_PROGRAMS)
+    records.add(_records(MIN_PROGRAMS + 2), {HASH: TEXT})
     ((_, seconds),) = recorded_tasks(records, host())
-    assert seconds.tolist() == [2.0 + n for n in range(2, FEWEST + 2)]
-    assert NEWEST > FEWEST
+    assert seconds.tolist() == [2.0 + n for n in range(2, MIN_PROGRAMS + 2)]
+    assert MAX_PROGRAMS_PER_TASK > MIN_PROGRAMS

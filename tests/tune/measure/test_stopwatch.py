@@ -32,7 +32,7 @@ def test_short_runs_are_timed_together(model: Executable, monkeypatch: pytest.Mo
     assert asked == [1, 1, 1, 25]
     watch.warm()
     assert asked[4:] == [1]
-    monkeypatch.setattr(stopwatch, "SHORTEST", 1.0)
+    monkeypatch.setattr(stopwatch, "MIN_TIMED_SECONDS", 1.0)
     Stopwatch(model, arguments(4)).sample()
     assert asked[5:] == [1, 1, 1, stopwatch.MAX_RUNS]
 

@@ -11,7 +11,7 @@ from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.host import host
 from tilewright.tune.candidate import Candidate
-from tilewright.tune.space.schedule_space import KEPT, ScheduleSpace, _keep
+from tilewright.tune.space.schedule_space import KEPT_FUNCTIONS, ScheduleSpace, _keep
 from tilewright.tune.space.space import follow
 from tilewright.tune.space.variation import enumerate_all, sample
 
@@ -77,9 +77,9 @@ def test_what_was_just_made_is_not_made_again() -> None:
 
 def test_what_is_kept_is_bounded() -> None:
     known: dict[Candidate, int] = {}
-    for number in range(KEPT + 1):
+    for number in range(KEPT_FUNCTIONS + 1):
         _keep(known, Candidate((("size", number),)), number)
-    assert [*known.values()] == [*range(1, KEPT + 1)]
+    assert [*known.values()] == [*range(1, KEPT_FUNCTIONS + 1)]
 
 
 class Shifted(Rows):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 COUNT = click.IntRange(min=1)
 TRIALS = 512
 # Gains that a comparison should show; where it does not, other work is in the way.
-WORTH_SEEING = 0.02
+VISIBLE_GAIN = 0.02
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
 
 
@@ -295,7 +295,7 @@ def _doubt(latency: Latency) -> str:
     """What to do where other work disturbed the comparison."""
     from tilewright.tune.tuned_schedules import NO_DIFFERENCE
 
-    if latency.result != NO_DIFFERENCE or (latency.least or 0.0) < WORTH_SEEING:
+    if latency.result != NO_DIFFERENCE or (latency.least or 0.0) < VISIBLE_GAIN:
         return ""
     return (
         f"; times vary so much here that a gain of less than {latency.least:.0%} does not show: "

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # As many kernels as fit on a screen, those first that take most of the model's time.
 ROWS = 20
 # The gain per second is an average over so many seconds.
-RECENT = 30.0
+GAIN_WINDOW_SECONDS = 30.0
 
 Show = Callable[["TuningSession"], object]
 
@@ -62,7 +62,7 @@ class View:
         return ", ".join(parts)
 
     def _rate(self, elapsed: float, saved: float) -> float:
-        self._past = [(t, s) for t, s in self._past if t > elapsed - RECENT]
+        self._past = [(t, s) for t, s in self._past if t > elapsed - GAIN_WINDOW_SECONDS]
         self._past.append((elapsed, saved))
         start, then = self._past[0]
         return (saved - then) / (elapsed - start) if elapsed > start else 0.0

@@ -29,7 +29,7 @@ from tilewright.target.target import Target
 
 # Characters of waiting text that are worth a worker: LLVM is busy with them for about as long as a
 # process takes to start.
-WORTH_A_WORKER = 400_000
+CHARACTERS_PER_WORKER = 400_000
 MAX_WORKERS = 4
 # A module that takes longer than this is hardly the module's fault.
 MAX_SECONDS = 3600.0
@@ -81,7 +81,7 @@ class ObjectQueue:
             self._waiting.append(Module(name, text, optimized))
             self._changed.notify()
             waiting = sum(len(m.text) for m in self._waiting)
-        if waiting > WORTH_A_WORKER * (len(self._workers) + 1):
+        if waiting > CHARACTERS_PER_WORKER * (len(self._workers) + 1):
             self._start_worker()
 
     def finish(self) -> dict[str, bytes]:

@@ -28,7 +28,7 @@ from tilewright.target.cpu import CpuTarget
 from tilewright.tune.target_key import parse_target
 
 # The graphs of as many tasks stay in memory: candidates of one come together.
-_KEPT = 2
+_KEPT_TASKS = 2
 
 
 def build(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -54,7 +54,7 @@ def replaying(text: str) -> ScheduleProvider:
     return schedule
 
 
-@lru_cache(_KEPT)
+@lru_cache(_KEPT_TASKS)
 def _task(folder: str) -> tuple[Graph, str]:
     return read_task(Path(folder))
 

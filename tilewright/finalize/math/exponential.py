@@ -112,7 +112,7 @@ EXPM1 = {
     ),
 }
 # (exp(r) - 1 - r) / r**2 for |r| <= ln 2 / 2; exp(r) has relative error 2**-28.3.
-SHARE = {F32: (0.0013814538, 0.008368745, 0.04166839, 0.16666521, 0.49999994)}
+EXP_REMAINDER = {F32: (0.0013814538, 0.008368745, 0.04166839, 0.16666521, 0.49999994)}
 # (exp(-r) - 1) / r for |r| <= ln 2 / 2; exp(-r) has relative error 2**-28.3 and 2**-57.9.
 DECAY = {
     F32: (0.0013821056, -0.008368675, 0.041668262, -0.16666521, 0.49999994, -1.0),
@@ -175,11 +175,11 @@ def exp_ftz(x: Expr) -> Expr:
 
     The terms are summed in pairs: where an addend must be copied first, that is fewer instructions.
     """
-    if x.dtype not in SHARE:
+    if x.dtype not in EXP_REMAINDER:
         return exp(x)
     n, s = rounded_power(x, LOG2_E)
     r = without_ln2(x, n)
-    c6, c5, c4, c3, c2 = SHARE[x.dtype]
+    c6, c5, c4, c3, c2 = EXP_REMAINDER[x.dtype]
     square = r * r
     tail = fma(square, c6, fma(r, c5, c4))
     value = fma(square, fma(square, tail, fma(r, c3, c2)), r + 1.0) * s

@@ -22,7 +22,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import map_exprs
 
 # How fast `gelu` goes to zero beyond the range of its formula, as a power of two.
-STEEP = -64.0
+GELU_TAIL_SLOPE = -64.0
 # log2(2 * Phi(-a)) / a: results that f16 can hold have relative error 2**-13.6 before they are
 # rounded, smaller ones of bf16 have fewer digits. From `SHORT_GELU_RANGE` on powers are zero.
 GELU_F16 = (-0.000341222587, 0.00604268947, -0.0490348312, -0.462866379, -1.14994548)
@@ -71,7 +71,7 @@ def gelu(x: Expr) -> Expr:
     a = minimum(all_of_it, literal(ERF_RANGE[x.dtype], x.dtype))
     tail = a * horner2(a, [c * LOG2_E for c in ERF[x.dtype]])
     log = fma(a, -2 * LOG2_E / math.sqrt(math.pi), tail)
-    share = exp2(fma(all_of_it - a, STEEP, log))
+    share = exp2(fma(all_of_it - a, GELU_TAIL_SLOPE, log))
     return fma(a * share, -math.sqrt(0.5), maximum(x, -0.0))
 
 
@@ -82,7 +82,7 @@ def gelu_f16(x: Expr) -> Expr:
     return fma(a * share, -0.5, maximum(x, -0.0))
 
 
-OWN: dict[str, Expansion] = {
+APPROXIMATIONS: dict[str, Expansion] = {
     "exp": exp,
     "exp2": exp2,
     "exp_ftz": exp_ftz,
@@ -91,7 +91,9 @@ OWN: dict[str, Expansion] = {
     "sigmoid": sigmoid,
     "gelu": gelu,
 }
-GPU_EXPANSIONS = EXPANSIONS | {(name, F32.name): function for name, function in OWN.items()}
+GPU_EXPANSIONS = EXPANSIONS | {
+    (name, F32.name): function for name, function in APPROXIMATIONS.items()
+}
 # Of f32, where products with the result are rounded to 16 bits, and where it is itself.
 F16_FACTORS: dict[str, Expansion] = {"sigmoid": sigmoid_f16}
 F16_ACCURATE = F16_FACTORS | {"gelu": gelu_f16}

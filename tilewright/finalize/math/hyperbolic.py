@@ -28,7 +28,7 @@ TANH_RANGE = {F32: 20.0, F64: 40.0}
 # A little more than the greatest argument with a finite `sinh` and `cosh`.
 SINH_RANGE = {F32: 89.5, F64: 710.48}
 # From here on adding one to a square, or to the number itself, changes nothing.
-LARGE = 2.0**60
+ONE_IS_NEGLIGIBLE = 2.0**60
 
 
 def tanh(x: Expr) -> Expr:
@@ -64,14 +64,14 @@ def asinh(x: Expr) -> Expr:
     a = absolute(x)
     square = a * a
     t = a + square / (sqrt(square + 1.0) + 1.0)
-    return copysign(_log1p_or_double(literal(LARGE, x.dtype) < a, a, t), x)
+    return copysign(_log1p_or_double(literal(ONE_IS_NEGLIGIBLE, x.dtype) < a, a, t), x)
 
 
 def acosh(x: Expr) -> Expr:
     """The inverse hyperbolic cosine; NaN below one."""
     above = x - 1.0
     t = above + sqrt(above * (above + 2.0))
-    result = _log1p_or_double(literal(LARGE, x.dtype) < x, x, t)
+    result = _log1p_or_double(literal(ONE_IS_NEGLIGIBLE, x.dtype) < x, x, t)
     return where_nan(x < 1.0, result)
 
 

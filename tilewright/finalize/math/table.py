@@ -25,7 +25,7 @@ def through_f64(expansion: Expansion) -> Expansion:
 
 
 # Functions whose code serves f32 and f64.
-BOTH: dict[str, Expansion] = {
+F32_AND_F64: dict[str, Expansion] = {
     "acos": acos,
     "asin": asin,
     "atan": atan,
@@ -46,7 +46,7 @@ BOTH: dict[str, Expansion] = {
     "sigmoid": sigmoid,
     "tanh": tanh,
 }
-RARE: dict[str, Expansion] = {
+THROUGH_F64: dict[str, Expansion] = {
     "acosh": acosh,
     "asinh": asinh,
     "atanh": atanh,
@@ -58,9 +58,9 @@ NUMBERS = (*FLOATS, *INTEGERS, *SMALL_INTEGERS)
 # (function, dtype) -> expansion; f16 and floats that are only stored go through f32, except where
 # they stand here.
 EXPANSIONS: dict[tuple[str, str], Expansion] = {
-    **{(fn, "f32"): expansion for fn, expansion in BOTH.items()},
-    **{(fn, "f64"): expansion for fn, expansion in (BOTH | RARE).items()},
-    **{(fn, "f32"): through_f64(expansion) for fn, expansion in RARE.items()},
+    **{(fn, "f32"): expansion for fn, expansion in F32_AND_F64.items()},
+    **{(fn, "f64"): expansion for fn, expansion in (F32_AND_F64 | THROUGH_F64).items()},
+    **{(fn, "f32"): through_f64(expansion) for fn, expansion in THROUGH_F64.items()},
     ("sin", "f32"): sin,
     ("cos", "f32"): cos,
     ("tan", "f32"): tan,

@@ -8,7 +8,14 @@ import numpy as np
 from onnx import helper
 
 from tilewright.fuzz.partial_model import PartialModel
-from tilewright.fuzz.random_values import DTYPES, FLOATS, SMALL, iinfo, is_float, numpy_dtype
+from tilewright.fuzz.random_values import (
+    DTYPES,
+    FLOATS,
+    STORAGE_DTYPES,
+    iinfo,
+    is_float,
+    numpy_dtype,
+)
 from tilewright.fuzz.templates.plain import any_axis
 
 # Types that have a NaN, so that it is clear what it becomes.
@@ -18,7 +25,7 @@ QUANTIZED = ("int8", "uint8", "int16", "uint16", "int4", "uint4", "int2", "uint2
 
 def cast(d: PartialModel, x: str) -> list[str]:
     """Another element type; a float of 8 bits may saturate or not."""
-    kinds = DTYPES if d.rng.random() < 0.7 else SMALL
+    kinds = DTYPES if d.rng.random() < 0.7 else STORAGE_DTYPES
     to = d.rng.choice([kind for kind in kinds if _holds(numpy_dtype(kind), d.values[x])] or FLOATS)
     options = {"saturate": d.rng.randrange(2)} if to.startswith("float8") else {}
     number = helper.np_dtype_to_tensor_dtype(numpy_dtype(to))

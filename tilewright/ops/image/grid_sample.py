@@ -29,7 +29,7 @@ from tilewright.ops.shape.assumptions import has_elements, same_size
 PADDINGS = ("zeros", "border", "reflection")
 CUBIC_COEFFICIENT = -0.75
 # A sample reaches less far than this beyond the position that it is taken at.
-REACH = 4
+SAMPLE_REACH = 4
 
 
 @node
@@ -101,7 +101,7 @@ def _reflected(v: Expr, d: _Axis) -> Expr:
 
 def _inside(v: Expr, d: _Axis, padding: str) -> Expr:
     """A position as the padding moves it; where all is zero, far away is as good as farther."""
-    zero, one, reach = const(0, v.dtype), const(1, v.dtype), const(REACH, v.dtype)
+    zero, one, reach = const(0, v.dtype), const(1, v.dtype), const(SAMPLE_REACH, v.dtype)
     if padding == "zeros":
         return minimum(maximum(v, -reach), d.length + reach)
     if padding == "border":

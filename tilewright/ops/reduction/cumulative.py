@@ -26,7 +26,7 @@ from tilewright.ops.elementwise.define import check_dtype, numbers
 from tilewright.ops.op import Op, fail, normalize_axis
 
 # Neighbouring lines in one block: some vectors, whose sums do not wait for each other.
-TOGETHER = 32
+LINES_PER_BLOCK = 32
 
 
 @node
@@ -62,11 +62,11 @@ def _scan(
     axis = normalize_axis(name, attrs.axis, x.rank)
     lines = _Lines(name, op, const(start, x.dtype), attrs, x.shape, axis)
     side = const(1) if axis == x.rank - 1 else x.shape[-1]
-    groups = simplify(side // TOGETHER)
-    nests = [lines.nest(TOGETHER, groups, const(0))] if groups is not const(0) else []
-    rest = simplify(side % TOGETHER)
+    groups = simplify(side // LINES_PER_BLOCK)
+    nests = [lines.nest(LINES_PER_BLOCK, groups, const(0))] if groups is not const(0) else []
+    rest = simplify(side % LINES_PER_BLOCK)
     if rest is not const(0):
-        nests.append(lines.nest(1, rest, simplify(groups * TOGETHER)))
+        nests.append(lines.nest(1, rest, simplify(groups * LINES_PER_BLOCK)))
     params = (Buffer("x0", x.dtype, x.shape), Buffer("y0", x.dtype, x.shape))
     return Func(name, params, ("y0",), Seq(tuple(nests)))
 

@@ -19,7 +19,7 @@ from tilewright.ops.op import Op, fail
 from tilewright.ops.tensor.manipulation import static_sizes
 
 # Known values are tracked for small tensors only; larger ones are not worth computing.
-SMALL = 256
+MAX_TRACKED_ELEMENTS = 256
 
 
 @node
@@ -68,7 +68,7 @@ def _full(b: Builder, attrs: FullAttrs, _: Sequence[Tensor], outs: Sequence[Tens
 
 def _full_value(attrs: FullAttrs, _: Sequence[np.ndarray]) -> np.ndarray | None:
     shape = static_sizes(attrs.shape)
-    if shape is None or prod(shape) > SMALL or attrs.dtype.is_float:
+    if shape is None or prod(shape) > MAX_TRACKED_ELEMENTS or attrs.dtype.is_float:
         return None
     return np.full(shape, const(attrs.value, BOOL if attrs.dtype == BOOL else I64), object)
 
@@ -90,7 +90,7 @@ def _range(
 
 def _range_value(attrs: RangeAttrs, _: Sequence[np.ndarray]) -> np.ndarray | None:
     count = as_int(simplify(attrs.count))
-    if count is None or count > SMALL:
+    if count is None or count > MAX_TRACKED_ELEMENTS:
         return None
     items = np.empty(count, dtype=object)
     items[:] = [simplify(attrs.start + attrs.delta * i) for i in range(count)]

@@ -20,7 +20,7 @@ from tilewright.passes.algebra.patterns import uniform
 from tilewright.passes.rewriter import Rewriter
 
 # Added to a score, this leaves nothing of its exponential beside any other.
-HIDING = -1e30
+MASKED_SCORE = -1e30
 ONE = const(1)
 # Steps that give numbers another shape and nothing else.
 SHAPED = ("reshape", "expand")
@@ -43,7 +43,7 @@ def causal_offset(g: Rewriter, mask: str) -> Expr | None:
     if n is None or n.op != "where" or len(n.inputs) != 3:
         return None
     seen, hidden = (_number(g, value) for value in n.inputs[1:])
-    if seen != 0 or hidden is None or hidden > HIDING:
+    if seen != 0 or hidden is None or hidden > MASKED_SCORE:
         return None
     return _compared_offset(g, g.producer(n.inputs[0]))
 
@@ -56,7 +56,11 @@ def constant_offset(data: np.ndarray) -> int | None:
     table = data.reshape(queries, keys)
     offset = int(np.count_nonzero(table[:1] == 0)) - 1
     i, j = np.arange(queries)[:, None], np.arange(keys)
-    hiding = max(HIDING, float(np.finfo(data.dtype).min)) if data.dtype.kind == "f" else HIDING
+    hiding = (
+        max(MASKED_SCORE, float(np.finfo(data.dtype).min))
+        if data.dtype.kind == "f"
+        else MASKED_SCORE
+    )
     fits = np.where(j <= i + offset, table == 0, table <= hiding).all()
     return offset if offset >= 0 and fits else None
 

@@ -18,7 +18,7 @@ from math import inf
 
 LEFT, RIGHT = 0, 1
 # Amounts are sums of floats: what is left of a capacity by rounding is nothing.
-NOTHING = 1e-9
+CAPACITY_EPSILON = 1e-9
 
 
 class Cut:
@@ -84,7 +84,7 @@ class Cut:
             node = queue.popleft()
             for edge in self._from[node]:
                 end = self._edges[edge][1]
-                if self._residual[edge] > NOTHING and level[end] is None:
+                if self._residual[edge] > CAPACITY_EPSILON and level[end] is None:
                     level[end] = (level[node] or 0) + 1
                     queue.append(end)
         return level
@@ -110,7 +110,7 @@ class Cut:
                 place[self._edges[path.pop()][0]] += 1
 
     def _open(self, edge: int, level: list[int | None], step: int) -> bool:
-        return self._residual[edge] > NOTHING and level[self._edges[edge][1]] == step
+        return self._residual[edge] > CAPACITY_EPSILON and level[self._edges[edge][1]] == step
 
     def _fill(self, path: list[int]) -> None:
         amount = min(self._residual[e] for e in path)

@@ -28,7 +28,7 @@ from tilewright.runtime.arena_layout import first_fit
 
 ALIGNMENT = 64
 # So many others may be alive with a buffer on average; models have a handful.
-CROWDED = 64
+MAX_MEAN_OVERLAPS = 64
 
 
 @node
@@ -128,7 +128,7 @@ def _conflicts(ordered: Sequence[LiveRange]) -> Conflicts:
     for i in sorted(range(len(ordered)), key=lambda i: ordered[i].first):
         alive = {j for j in alive if ordered[j].last >= ordered[i].first}
         pairs += len(alive)
-        if pairs > CROWDED * len(ordered):
+        if pairs > MAX_MEAN_OVERLAPS * len(ordered):
             return None
         for j in alive:
             found[max(i, j)].add(min(i, j))

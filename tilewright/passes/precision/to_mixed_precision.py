@@ -48,7 +48,7 @@ _COMPUTED = (
 FOLLOW_LIST = frozenset((*_MOVED, *_COMPUTED))
 # The least normal number and the greatest.
 SMALLEST_NORMAL = {F16: 2.0**-14, BF16: 2.0**-126}
-GREATEST = {F16: 65504.0, BF16: 255 * 2.0**120}
+LARGEST_FINITE = {F16: 65504.0, BF16: 255 * 2.0**120}
 DTYPES = {"fp16": F16, "bf16": BF16}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
@@ -170,7 +170,7 @@ class _Lowering:
 
 def rounded(data: np.ndarray, dtype: DType = F16) -> np.ndarray:
     """Constants in the narrow type; what is finite stays so."""
-    most = GREATEST[dtype]
+    most = LARGEST_FINITE[dtype]
     return np.where(np.isfinite(data), np.clip(data, -most, most), data).astype(dtype.numpy)
 
 

@@ -19,7 +19,7 @@ from tilewright.runtime.host_memory import ALIGNMENT, address, allocate
 BUFFERS = 2
 """Buffers of an output: the caller still holds the last result when it asks for the next."""
 
-_SMALL = 1 << 16
+_ANY_FIT_BYTES = 1 << 16
 _references: Callable[[Any], int] = sys.getrefcount
 
 
@@ -63,7 +63,10 @@ class OutputPool:
         size = math.prod(shape) * self._dtype.itemsize
         for buffer in self._buffers:
             # a small result must not keep a large buffer alive
-            if size <= buffer.size <= max(2 * size, _SMALL) and _references(buffer.memory) == _FREE:
+            if (
+                size <= buffer.size <= max(2 * size, _ANY_FIT_BYTES)
+                and _references(buffer.memory) == _FREE
+            ):
                 buffer.take_shape(shape, self._dtype)
                 return buffer.whole.view(), buffer.address
         self._evict()

@@ -40,7 +40,7 @@ MAX_AHEAD = 16
 """The most graph launches that keep the GPU busy while the host launches step by step."""
 
 # Of errors that a call did not wait for.
-EARLIER = "in an earlier call"
+EARLIER_CALL = "in an earlier call"
 
 
 class CudaExecutable(CompiledModel):
@@ -136,7 +136,7 @@ class CudaExecutable(CompiledModel):
         """
         with self._lock:
             self._open().synchronize_all()
-            self._raise_reports(EARLIER)
+            self._raise_reports(EARLIER_CALL)
 
     def close(self) -> None:
         """Free the model's code and memory; it cannot be called any more.
@@ -154,7 +154,7 @@ class CudaExecutable(CompiledModel):
         self, args: Sequence[Any], into: Sequence[np.ndarray] | None = None
     ) -> Sequence[np.ndarray]:
         with self._lock:
-            self._raise_reports(EARLIER)
+            self._raise_reports(EARLIER_CALL)
             arrays, plan = self._bind(args)
             context = self._context(plan)
             results: Sequence[Any]
@@ -238,7 +238,7 @@ class CudaExecutable(CompiledModel):
         if key not in self._contexts or self._contexts[key].plan is not plan:
             if len(self._contexts) >= MAX_CONTEXTS:
                 driver.synchronize_all()  # what its calls report goes with it
-                self._raise_reports(EARLIER)
+                self._raise_reports(EARLIER_CALL)
                 self._contexts.pop(next(iter(self._contexts))).close()
             inputs, outputs = (
                 [p.dtype.numpy for p in ports] for ports in (self.inputs, self.outputs)

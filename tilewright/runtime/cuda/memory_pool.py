@@ -12,7 +12,7 @@ from tilewright.runtime.cuda.driver import Driver
 
 MAX_FREE = 8
 """Free blocks that are kept for later results."""
-_SMALL = 1 << 16
+_ANY_FIT_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Pool:
         """Memory of unspecified content, which no stream uses any more."""
         for block in self._free:
             # a small result must not occupy a large block
-            if size <= block.size <= max(2 * size, _SMALL):
+            if size <= block.size <= max(2 * size, _ANY_FIT_BYTES):
                 self._free.remove(block)
                 if block.elsewhere:
                     self._driver.synchronize_all()

@@ -17,7 +17,7 @@ import numpy as np
 from tilewright.core.node import node
 from tilewright.tune.candidate import Result
 
-SLACK = 0.05
+OPTIMUM_SLACK = 0.05
 
 
 @node
@@ -34,7 +34,7 @@ def best_so_far(results: Sequence[Result]) -> tuple[float, ...]:
     return tuple(accumulate((result.seconds for result in results), min))
 
 
-def trials_to_reach(best: Sequence[float], optimum: float, slack: float = SLACK) -> float:
+def trials_to_reach(best: Sequence[float], optimum: float, slack: float = OPTIMUM_SLACK) -> float:
     """The trials after which the best is at most `slack` above the optimum."""
     reached = (number for number, time in enumerate(best, 1) if time <= optimum * (1 + slack))
     return float(next(reached, math.inf))

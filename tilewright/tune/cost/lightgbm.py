@@ -16,9 +16,9 @@ from tilewright.core.errors import ConfigError
 from tilewright.tune.cost.cost_model import CostModel, group_rows
 
 # Ranking needs integers for relevance: throughput relative to the best, in as many steps.
-GRADES = 31
+RELEVANCE_GRADES = 31
 # With fewer measurements there is nothing to split.
-FEWEST = 8
+MIN_MEASUREMENTS = 8
 # Of a tree: few, because there are few measurements. To the optimum of convolution-a100 annealing
 # takes 131 trials with 31 and 114 with 7, by the mean of 100 seeds.
 LEAVES = 7
@@ -38,14 +38,14 @@ class LightGbmCost(CostModel):
         self, features: np.ndarray, throughputs: np.ndarray, groups: np.ndarray | None = None
     ) -> None:
         """Train anew on everything; the groups are the queries whose rows are ranked."""
-        if len(features) < FEWEST:
+        if len(features) < MIN_MEASUREMENTS:
             return
         rows = group_rows(groups, len(features))
         order, sizes = np.concatenate(rows), [len(group) for group in rows]
         known = self.known(features[order])
         data = self._lightgbm.Dataset(
             features[order],
-            label=np.rint(throughputs[order] * GRADES).astype(np.int32),
+            label=np.rint(throughputs[order] * RELEVANCE_GRADES).astype(np.int32),
             group=sizes,
             init_score=known if known.any() else None,
         )
@@ -79,7 +79,7 @@ class LightGbmCost(CostModel):
     def _parameters(self, count: int) -> dict[str, object]:
         return {
             "objective": "lambdarank",
-            "label_gain": list(range(GRADES + 1)),
+            "label_gain": list(range(RELEVANCE_GRADES + 1)),
             "lambdarank_truncation_level": count,
             "learning_rate": 0.1,
             "num_leaves": LEAVES,

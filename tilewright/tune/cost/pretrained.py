@@ -28,7 +28,7 @@ FORMAT = 1
 # Few and small trees with few columns each: tasks are few, and columns that distinguish tasks are
 # not those that distinguish fast from slow.
 ROUNDS = 40
-GENTLE = {"num_leaves": 8, "min_data_in_leaf": 10, "feature_fraction": 0.3}
+TREE_PARAMETERS = {"num_leaves": 8, "min_data_in_leaf": 10, "feature_fraction": 0.3}
 
 # Of one task: a row of features a candidate, and seconds (infinite for what failed).
 Measured = tuple[np.ndarray, np.ndarray]
@@ -53,7 +53,7 @@ def pretrain(tasks: Iterable[Measured], seed: int = 0) -> ResidualCost:
     """One model of all tasks, each a group of its own."""
     rows, seconds = zip(*tasks, strict=True)
     groups = np.repeat(np.arange(len(rows)), [len(task) for task in rows])
-    model = ResidualCost(seed, ROUNDS, **GENTLE)
+    model = ResidualCost(seed, ROUNDS, **TREE_PARAMETERS)
     model.fit(
         np.vstack(rows)[:, : len(feature_names())],
         throughputs(np.concatenate(seconds), groups),

@@ -9,7 +9,7 @@ from tilewright.tune.cost.cost_model import CostModel, group_rows
 # What failed has no throughput; it counts as this fraction of the best.
 FAILED = 1e-2
 # With more features than this there are too many products: squares alone must do.
-WIDEST = 48
+MAX_PRODUCT_FEATURES = 48
 
 
 class RidgeCost(CostModel):
@@ -49,7 +49,7 @@ class RidgeCost(CostModel):
 
     def _terms(self, features: np.ndarray) -> np.ndarray:
         unit = (features - self._mean) / self._scale
-        if unit.shape[1] > WIDEST:
+        if unit.shape[1] > MAX_PRODUCT_FEATURES:
             return np.hstack([unit, unit**2])
         left, right = np.triu_indices(unit.shape[1])
         return np.hstack([unit, unit[:, left] * unit[:, right]])

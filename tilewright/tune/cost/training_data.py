@@ -25,9 +25,9 @@ from tilewright.tune.target_key import is_similar, parse_target
 from tilewright.tune.workload import parse_workload
 
 # Of each task the newest so many programs: making one again takes some milliseconds.
-NEWEST = 128
+MAX_PROGRAMS_PER_TASK = 128
 # With fewer there is no order to learn.
-FEWEST = 8
+MIN_PROGRAMS = 8
 
 
 def recorded_tasks(records: Records, target: CpuTarget) -> list[Measured]:
@@ -39,10 +39,12 @@ def recorded_tasks(records: Records, target: CpuTarget) -> list[Measured]:
             task = (record.workload, record.target, record.conditions)
             found.setdefault(task, {})[record.trace] = record
     tasks = (
-        _measured(texts[workload], parse_target(where), [*programs.values()][-NEWEST:])
+        _measured(
+            texts[workload], parse_target(where), [*programs.values()][-MAX_PROGRAMS_PER_TASK:]
+        )
         for (workload, where, _), programs in found.items()
     )
-    return [task for task in tasks if np.isfinite(task[1]).sum() >= FEWEST]
+    return [task for task in tasks if np.isfinite(task[1]).sum() >= MIN_PROGRAMS]
 
 
 def read_training_data(path: Path, target: CpuTarget) -> list[Measured]:
@@ -52,7 +54,7 @@ def read_training_data(path: Path, target: CpuTarget) -> list[Measured]:
     if not tasks:
         raise ConfigError(
             "cost.too-few-records",
-            f"{path} has no task of this machine with {FEWEST} measurements to learn from",
+            f"{path} has no task of this machine with {MIN_PROGRAMS} measurements to learn from",
             help="tune something first, or leave it out",
         )
     return tasks

@@ -24,7 +24,7 @@ from tilewright.tune.features.op_counts import KINDS
 from tilewright.tune.features.performance_model import estimate, estimate_all
 
 # Statements that have columns of their own.
-HEAVIEST = 2
+DETAILED_STATEMENTS = 2
 # The estimated time of the whole function, for models that need no data.
 ESTIMATE = "program.cycles"
 
@@ -39,8 +39,8 @@ def program_features(func: Func, target: CpuTarget) -> np.ndarray:
         for s, cost in zip(found, costs, strict=True)
     ]
     order = sorted(range(len(rows)), key=lambda n: -costs[n].total)
-    heaviest = [rows[n] for n in order[:HEAVIEST]]
-    empty = [np.zeros(len(_statement_names()))] * (HEAVIEST - len(heaviest))
+    heaviest = [rows[n] for n in order[:DETAILED_STATEMENTS]]
+    empty = [np.zeros(len(_statement_names()))] * (DETAILED_STATEMENTS - len(heaviest))
     ideal = sum(cost.arithmetic for cost in costs) / target.cores
     own = [*known.values()][len(func.params) :]
     whole = np.array([log(cycles), ideal / max(1.0, cycles), *_whole(own, found)])
@@ -53,7 +53,7 @@ def feature_names() -> tuple[str, ...]:
     names = _statement_names()
     return (
         *_WHOLE,
-        *(f"s{place}.{name}" for place in range(HEAVIEST) for name in names),
+        *(f"s{place}.{name}" for place in range(DETAILED_STATEMENTS) for name in names),
         *(f"all.{name}" for name in names),
     )
 

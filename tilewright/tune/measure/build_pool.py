@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from tilewright.core.worker.process import Answer, Limits, WorkerProcess, wait
-from tilewright.tune.measure.workers import DOUBTFUL, check_started, tuning_worker
+from tilewright.tune.measure.workers import RETRIED_FAILURES, check_started, tuning_worker
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class _Batch:
     def _finish(self, worker: WorkerProcess) -> None:
         (number, used), answer = self.busy.pop(worker), worker.take()
         check_started(answer)
-        if used and answer.kind in DOUBTFUL:
+        if used and answer.kind in RETRIED_FAILURES:
             worker.close()  # what was built before may be to blame: once more, in a new process
             self._begin(worker, number)
             return

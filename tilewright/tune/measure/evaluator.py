@@ -22,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 
 # The fraction of times that counts; those above it were disturbed by other processes.
-KEPT = 0.75
+KEPT_FRACTION = 0.75
 # So many times at least say that a candidate is hopeless: one may always be an accident.
 HOPELESS_TIMES = 2
 # Reasons to stop after which nothing more is expected of further times.
-SETTLED = frozenset({"stable", "worse", "hopeless"})
+FINAL_REASONS = frozenset({"stable", "worse", "hopeless"})
 # Two-sided 95 % points of Student's t for 1, 2, 3 ... degrees of freedom.
 _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
 _NORMAL = 1.96
@@ -103,7 +103,7 @@ def counted(samples: Sequence[Sample], reason: str) -> list[float]:
     """The undisturbed times, if there are any; the faster half where they did not settle."""
     clean = [one.seconds for one in samples if not one.disturbed]
     times = clean or [one.seconds for one in samples]
-    return times if reason in SETTLED else sorted(times)[: math.ceil(len(times) / 2)]
+    return times if reason in FINAL_REASONS else sorted(times)[: math.ceil(len(times) / 2)]
 
 
 def estimate(times: Sequence[float]) -> tuple[float, float]:
@@ -115,7 +115,7 @@ def estimate(times: Sequence[float]) -> tuple[float, float]:
 
 
 def _kept(count: int) -> int:
-    return min(count, max(2, math.ceil(KEPT * count)))
+    return min(count, max(2, math.ceil(KEPT_FRACTION * count)))
 
 
 def _student(count: int) -> float:

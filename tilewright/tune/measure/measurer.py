@@ -28,7 +28,7 @@ from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.scratch_dir import scratch_folder
 from tilewright.tune.measure.significance import Comparison, faster
-from tilewright.tune.measure.workers import DOUBTFUL, check_started, tuning_worker
+from tilewright.tune.measure.workers import RETRIED_FAILURES, check_started, tuning_worker
 
 RUN_WORKER = (sys.executable, "-m", "tilewright.tune.measure.run_worker")
 Program = tuple[Candidate, str]
@@ -227,7 +227,7 @@ class Measurer:
         self._runner.begin(request, seconds)
         used = self._runner.served > 0
         answer = self._runner.finish()
-        if used and answer.kind in DOUBTFUL:
+        if used and answer.kind in RETRIED_FAILURES:
             self._runner.close()
             answer = self._runner.ask(request, seconds)
         check_started(answer)

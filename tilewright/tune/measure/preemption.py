@@ -16,7 +16,7 @@ from tilewright.tune.measure.evaluator import Sample
 
 REFILL = 50e-6
 """Seconds that filling the caches again takes about, each time that another process ran."""
-TOLERATED = 0.02
+MAX_PREEMPTED_FRACTION = 0.02
 """The fraction of a time that a preemption may cost before the time counts as disturbed."""
 
 
@@ -39,4 +39,4 @@ def corrected(seconds: float, before: Counters, after: Counters, threads: int) -
     if threads > 1:
         return Sample(seconds, switches > 0)
     alone = min(seconds, after.seconds - before.seconds)
-    return Sample(alone, switches * REFILL > TOLERATED * alone)
+    return Sample(alone, switches * REFILL > MAX_PREEMPTED_FRACTION * alone)

@@ -27,7 +27,7 @@ from tilewright.tune.measure.evaluator import Effort, Sample, evaluate
 from tilewright.tune.measure.significance import MIN_GAIN, least_shown
 from tilewright.tune.measure.stopwatch import Stopwatch
 
-FEW_ROUNDS = 10
+MIN_CLEAN_ROUNDS = 10
 """With fewer undisturbed rounds than these, all of them count."""
 
 
@@ -85,7 +85,7 @@ def _interleaved(
         taken.append(row)
         if not any(sample.disturbed for sample in row):
             clean.append(row)
-    return _columns(clean if len(clean) >= min(FEW_ROUNDS, fewest) else taken)
+    return _columns(clean if len(clean) >= min(MIN_CLEAN_ROUNDS, fewest) else taken)
 
 
 def _settled(rows: Sequence[Sequence[Sample]]) -> bool:

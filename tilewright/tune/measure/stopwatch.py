@@ -13,10 +13,10 @@ from tilewright.runtime.cpu.executable import Executable
 from tilewright.tune.measure.evaluator import Sample
 from tilewright.tune.measure.preemption import corrected, counters
 
-SHORTEST = 100e-6
+MIN_TIMED_SECONDS = 100e-6
 """Seconds that one time takes at least, in several runs where one is shorter."""
 MAX_RUNS = 100
-LONG = 50e-3
+COLD_CACHE_NEGLIGIBLE = 50e-3
 """Seconds of a run beside which what another model left in the caches is little."""
 # Where the system does not tell of its caches.
 _LARGE_CACHE = 64 << 20
@@ -35,7 +35,7 @@ class Stopwatch:
 
     def warm(self) -> None:
         """Run without timing: another model ran before."""
-        if self.flush is None and self.least < LONG:
+        if self.flush is None and self.least < COLD_CACHE_NEGLIGIBLE:
             self._time(1)
 
     def sample(self) -> Sample:
@@ -51,12 +51,12 @@ class Stopwatch:
     def _shortest(self) -> float:
         """Seconds of a run, about."""
         least = self._time(1)
-        if least < 10 * SHORTEST:  # short ones may have been disturbed
+        if least < 10 * MIN_TIMED_SECONDS:  # short ones may have been disturbed
             least = min(least, self._time(1), self._time(1))
         return least
 
     def _enough_runs(self) -> int:
-        return max(1, min(MAX_RUNS, math.ceil(SHORTEST / max(self.least, 1e-9))))
+        return max(1, min(MAX_RUNS, math.ceil(MIN_TIMED_SECONDS / max(self.least, 1e-9))))
 
     def _time(self, runs: int) -> float:
         return float(self.model.kernel_times(*self.inputs, runs=runs).sum()) * 1e-9

@@ -10,7 +10,7 @@ from tilewright.core.worker.process import Answer, Limits, WorkerProcess
 # Libraries that would start threads beside those of the model.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-DOUBTFUL = frozenset({"crashed", "memory", "wrong"})
+RETRIED_FAILURES = frozenset({"crashed", "memory", "wrong"})
 """Failures that what a worker did before may be to blame for."""
 
 

@@ -34,7 +34,7 @@ from tilewright.tune.space.space import Choose, Illegal, Site, Space
 DECISIONS = "# decisions: "
 # Functions and rows that are kept: what is drawn is often asked for again at once, and the best of
 # one round are looked at in the next.
-KEPT = 512
+KEPT_FUNCTIONS = 512
 # How much likelier a default is drawn than all else: with a dozen decisions a few change at a time.
 FAITHFUL = 3.0
 Known = TypeVar("Known")
@@ -153,7 +153,7 @@ class ScheduleSpace(Space):
 def _keep(known: dict[Candidate, Known], candidate: Candidate, found: Known) -> None:
     """Remember what was found; what has been known for longest is forgotten."""
     known[candidate] = found
-    if len(known) > KEPT:
+    if len(known) > KEPT_FUNCTIONS:
         del known[next(iter(known))]
 
 

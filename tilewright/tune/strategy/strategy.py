@@ -17,7 +17,7 @@ from tilewright.tune.space.space import Space
 from tilewright.tune.space.variation import enumerate_all, sample
 
 # Draws in a row that may give nothing new before the space is gone through in order.
-PATIENCE = 50
+MAX_STALE_DRAWS = 50
 
 
 class Strategy(ABC):
@@ -61,7 +61,7 @@ class Strategy(ABC):
     def fresh(self) -> Candidate | None:
         """A random candidate that was never proposed; None once there are no more."""
         if self._rest is None:
-            for _ in range(PATIENCE):
+            for _ in range(MAX_STALE_DRAWS):
                 found = sample(self.space, self.rng)
                 if found is not None and found not in self.proposed:
                     return found

@@ -22,7 +22,7 @@ from tilewright.tune.task_scheduler.task_scheduler import Progress, Task, TaskSc
 # No batch is taken to be shorter.
 MIN_SECONDS = 1e-3
 # A roofline is not exact: this fraction of a time may always be gained.
-DOUBT = 0.05
+ROOFLINE_MARGIN = 0.05
 
 
 class GradientScheduler(TaskScheduler):
@@ -59,4 +59,4 @@ class GradientScheduler(TaskScheduler):
 
     def expected_gain(self, one: Progress) -> float:
         """Seconds that one more batch might save of one run of a task."""
-        return max(one.now - one.task.least_seconds, DOUBT * one.now) / len(one.best) ** 2
+        return max(one.now - one.task.least_seconds, ROOFLINE_MARGIN * one.now) / len(one.best) ** 2

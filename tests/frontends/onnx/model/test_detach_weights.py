@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.core.errors import FrontendError
-from tilewright.frontends.onnx.model.detach_weights import LONG, strip
+from tilewright.frontends.onnx.model.detach_weights import MIN_VIEW_BYTES, strip
 
 
 def _model(*arrays: np.ndarray) -> onnx.ModelProto:
@@ -19,7 +19,7 @@ def _model(*arrays: np.ndarray) -> onnx.ModelProto:
 
 
 def test_long_data_is_cut_and_short_data_stays() -> None:
-    big, small = np.arange(LONG, dtype=np.float32), np.arange(3, dtype=np.float32)
+    big, small = np.arange(MIN_VIEW_BYTES, dtype=np.float32), np.arange(3, dtype=np.float32)
     model = _model(small, big, small)
     data = model.SerializeToString()
     parts = strip(memoryview(data))
@@ -33,13 +33,13 @@ def test_long_data_is_cut_and_short_data_stays() -> None:
 
 
 def test_cut_data_is_a_view() -> None:
-    data = _model(np.zeros(LONG, np.float32)).SerializeToString()
+    data = _model(np.zeros(MIN_VIEW_BYTES, np.float32)).SerializeToString()
     assert strip(memoryview(data)).raw[0].obj is data
 
 
 @pytest.mark.parametrize("keep", [1, 7, 100, -1, -5000])
 def test_truncated(keep: int) -> None:
-    data = _model(np.zeros(LONG * 2, np.float32)).SerializeToString()
+    data = _model(np.zeros(MIN_VIEW_BYTES * 2, np.float32)).SerializeToString()
     with pytest.raises(FrontendError) as caught:
         strip(memoryview(data[:keep]))
     assert caught.value.code == "onnx.damaged"

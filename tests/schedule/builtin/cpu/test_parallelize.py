@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from tests.schedule.programs import matmul
 from tilewright.schedule.builtin.cpu.parallelize import (
-    DOUBTFUL,
     PARALLEL_WORK,
+    SEARCHED_GRAIN_FACTOR,
     fuse_parallel,
     is_parallel,
     load_imbalance,
@@ -27,7 +27,7 @@ def test_only_what_is_doubtful_is_asked() -> None:
 
     sch = Schedule(matmul(), decide=decide)
     assert not is_parallel(sch, "near", PARALLEL_WORK * 2)
-    assert is_parallel(sch, "far", PARALLEL_WORK * 2 * DOUBTFUL)
+    assert is_parallel(sch, "far", PARALLEL_WORK * 2 * SEARCHED_GRAIN_FACTOR)
     assert asked == {"near.parallel": (False, True), "far.parallel": (True,)}
 
 

@@ -7,7 +7,7 @@ from tests.schedule.programs import func_of
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import blocks, find_loop
-from tilewright.schedule.builtin.cpu.simd_reduction import FEW, reduce_in_lanes
+from tilewright.schedule.builtin.cpu.simd_reduction import MAX_SCALAR_PARTIALS, reduce_in_lanes
 from tilewright.schedule.schedule import Schedule
 
 
@@ -51,4 +51,4 @@ def test_lanes_are_combined_in_vectors_while_they_are_many() -> None:
     names = {b.name for b in blocks(sch.func.body)}
     assert {"s.rf", "s.rf2", "s.rf3"} <= names
     assert find_loop(sch.func, "s.final.ax0.1").kind == "vectorize"
-    assert str(find_loop(sch.func, "s.final3.ax0").extent) == str(FEW)
+    assert str(find_loop(sch.func, "s.final3.ax0").extent) == str(MAX_SCALAR_PARTIALS)

@@ -18,7 +18,7 @@ from tilewright.ops.reduction.reduce import ReduceAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
 
 # How far a kernel reaches, in elements.
-REACH = {"linear": 1, "cubic": 2}
+KERNEL_RADIUS = {"linear": 1, "cubic": 2}
 
 
 def _kernel(distance: np.ndarray, attrs: ResizeAttrs) -> np.ndarray:
@@ -41,7 +41,7 @@ def _reach(axis: Axis, attrs: ResizeAttrs) -> tuple[float, int]:
     """How much an axis shrinks, and how many elements to either side of a new one count for it."""
     up, down = map(_number, axis.scale)
     scale = min(up / down, 1.0)
-    return scale, int(np.ceil(REACH[attrs.mode] / scale))
+    return scale, int(np.ceil(KERNEL_RADIUS[attrs.mode] / scale))
 
 
 def tables(axis: Axis, attrs: ResizeAttrs) -> tuple[np.ndarray, np.ndarray]:
@@ -63,8 +63,8 @@ def tables(axis: Axis, attrs: ResizeAttrs) -> tuple[np.ndarray, np.ndarray]:
 
 def antialiased(c: OnnxContext, n: OnnxNode, x: str, attrs: ResizeAttrs) -> str:
     """`x` brought to the new shape; every resized dimension must be known."""
-    if attrs.mode not in REACH or attrs.transform not in TRANSFORMS:
-        known = f"modes {', '.join(REACH)}; transformations {', '.join(TRANSFORMS)}"
+    if attrs.mode not in KERNEL_RADIUS or attrs.transform not in TRANSFORMS:
+        known = f"modes {', '.join(KERNEL_RADIUS)}; transformations {', '.join(TRANSFORMS)}"
         raise n.invalid(f"mode {attrs.mode!r}, transformation {attrs.transform!r}", known)
     y = traced(c, n, x)
     own, rank = y.dtype, c.type(x).rank

@@ -18,7 +18,7 @@ from tilewright.core.errors import FrontendError
 
 GRAPH, INITIALIZER, RAW_DATA = 7, 5, 9
 # Shorter data is not worth a view: it stays in the message.
-LONG = 1024
+MIN_VIEW_BYTES = 1024
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
@@ -60,7 +60,7 @@ def _cut_raw(tensor: memoryview) -> tuple[bytes, memoryview | None]:
     cut = None
     rest: list[memoryview] = []
     for number, payload, whole in _fields(tensor):
-        if number == RAW_DATA and payload is not None and len(payload) > LONG:
+        if number == RAW_DATA and payload is not None and len(payload) > MIN_VIEW_BYTES:
             cut = payload
         else:
             rest.append(whole)

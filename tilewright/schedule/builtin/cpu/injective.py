@@ -30,7 +30,7 @@ from tilewright.target.cpu import CpuTarget
 # Iterations of the parallel loop for each core, for load balance.
 CHUNKS_PER_CORE = 16
 # Symbolic factors of an extent, of which at least one is assumed not to be small.
-SEVERAL = 2
+MIN_UNKNOWN_FACTORS = 2
 # Iterations of short axes that may be unrolled, in all.
 MAX_CHOICES = 16
 # Vectors in one iteration: independent chains hide latency.
@@ -157,7 +157,7 @@ def parallelize_evenly(sch: Schedule, name: str, loops: list[str], target: CpuTa
     count, taken, unknown = 1, 0, 0
     while taken < len(loops) and count < enough:
         left = prod(as_int(extents[loop]) or enough for loop in loops[taken:])
-        if unknown >= SEVERAL and left < enough:
+        if unknown >= MIN_UNKNOWN_FACTORS and left < enough:
             break
         count *= least_extent(extents[loops[taken]])
         unknown += _unknown_factors(extents[loops[taken]])

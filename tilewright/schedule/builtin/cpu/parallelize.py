@@ -10,19 +10,19 @@ from tilewright.target.calibration.cpu import BUILTIN
 # Nests with fewer operations run on one thread.
 PARALLEL_WORK = BUILTIN.parallel_grain
 # Within this factor of the grain, a search may decide either way.
-DOUBTFUL = 8
+SEARCHED_GRAIN_FACTOR = 8
 # With so many tasks for each core, load imbalance is negligible.
-MANY = 16
+BALANCED_TASKS_PER_CORE = 16
 
 
 def load_imbalance(tasks: int, cores: int) -> float:
     """The time of equal tasks over that with all cores busy to the end."""
-    return 1.0 if tasks >= MANY * cores else -(-tasks // cores) * cores / tasks
+    return 1.0 if tasks >= BALANCED_TASKS_PER_CORE * cores else -(-tasks // cores) * cores / tasks
 
 
 def is_parallel(sch: Schedule, name: str, steps: int, least: int = PARALLEL_WORK) -> bool:
     """Whether the nest of a block that executes so many `steps` runs in parallel."""
-    doubtful = least // DOUBTFUL <= steps <= least * DOUBTFUL
+    doubtful = least // SEARCHED_GRAIN_FACTOR <= steps <= least * SEARCHED_GRAIN_FACTOR
     worth = steps >= least
     return sch.choose(f"{name}.parallel", worth, lambda: (False, True) if doubtful else (worth,))
 

@@ -35,7 +35,7 @@ from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.target.cpu import CpuTarget
 
 # From so many rows on, a GEMM is only ever tiled.
-MANY_ROWS = 4
+ALWAYS_TILED_M = 4
 
 
 def schedule_func(
@@ -110,7 +110,7 @@ def _possible_rules(graph: BlockGraph, sums: list[str], constants: frozenset[str
 
 def _many_rows(row: Iter) -> bool:
     """Whether enough rows reuse an operand that only register tiles are fast."""
-    return typical_extent(row.extent) >= MANY_ROWS
+    return typical_extent(row.extent) >= ALWAYS_TILED_M
 
 
 def _schedule_rowwise(

@@ -15,7 +15,7 @@ from tilewright.schedule.analysis.blocks import block_graph, loop_of, reductions
 from tilewright.schedule.schedule import Schedule
 
 # So few partial results are combined by scalars.
-FEW = 4
+MAX_SCALAR_PARTIALS = 4
 
 
 def reduce_in_lanes(sch: Schedule, name: str, axis: str, factor: int, lanes: int) -> None:
@@ -33,8 +33,8 @@ def reduce_in_lanes(sch: Schedule, name: str, axis: str, factor: int, lanes: int
 
 def combine_lanes(sch: Schedule, name: str, count: int, lanes: int) -> None:
     """Combine `count` partial results that a reduction reads, in vectors as long as there are."""
-    while count > FEW:
-        width = lanes if count > lanes else max(FEW, count // FEW)
+    while count > MAX_SCALAR_PARTIALS:
+        width = lanes if count > lanes else max(MAX_SCALAR_PARTIALS, count // MAX_SCALAR_PARTIALS)
         _, inner = sch.split(_reduction_loops(sch, name)[-1], [None, width])
         partial = sch.rfactor(name, inner)
         sch.vectorize(inner)

@@ -39,13 +39,13 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
 # Rows shorter than this are reduced by one thread each.
-SHORT = 16
+MIN_COOPERATIVE_ROW = 16
 
 
 def is_short(graph: BlockGraph) -> bool:
     """Whether rows are too short to be reduced by several threads."""
     sums = [b for b in graph.blocks if reductions(b)]
-    return all(_length(b) < SHORT for b in sums)
+    return all(_length(b) < MIN_COOPERATIVE_ROW for b in sums)
 
 
 def _length(block: Block) -> int:

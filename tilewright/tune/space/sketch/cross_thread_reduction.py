@@ -20,7 +20,7 @@ from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.state import Sketch
 
 # Results that keep a GPU busy, one thread each.
-ENOUGH = 4096
+MIN_BUSY_THREADS = 4096
 # Threads of one reduction.
 THREADS = (32, 64, 128, 256)
 
@@ -30,7 +30,7 @@ def _applies(sketch: Sketch, name: str) -> bool:
     if not (sketch.structure.binds and is_simple(block) and reductions(block)):
         return False
     results = prod(typical_extent(it.extent) for it in spatial(block))
-    return results < ENOUGH and typical_extent(reductions(block)[-1].extent) >= THREADS[0]
+    return results < MIN_BUSY_THREADS and typical_extent(reductions(block)[-1].extent) >= THREADS[0]
 
 
 def _apply(sketch: Sketch, name: str) -> None:

@@ -10,7 +10,7 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import divisors, nea
 from tilewright.schedule.schedule import Schedule
 
 # The most iterations of an inner level.
-MOST = 64
+MAX_INNER_EXTENT = 64
 # The sizes of one level of a loop with symbolic extent.
 POWERS = (1, 2, 4, 8, 16, 32, 64)
 
@@ -39,7 +39,7 @@ def _options(left: int | None, lanes: int) -> list[int]:
     if left is None:
         return [n for n in POWERS if not lanes or n % lanes == 0 or n == 1]
     vectors = [lanes * n for n in (1, 2, 3, 4) if lanes > 1 and lanes * n <= left]
-    return sorted({*vectors, *(n for n in divisors(left) if n <= MOST)})
+    return sorted({*vectors, *(n for n in divisors(left) if n <= MAX_INNER_EXTENT)})
 
 
 def _default(left: int | None, wanted: int, lanes: int) -> int:

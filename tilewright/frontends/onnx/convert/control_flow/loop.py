@@ -51,7 +51,7 @@ from tilewright.ops.tensor.slicing import ConcatAttrs
 T = TypeVar("T")
 
 # Steps of a loop that nothing but its condition ends.
-ENDLESS = const(2**63 - 1)
+UNBOUNDED_TRIPS = const(2**63 - 1)
 # Rows for which memory is planned though a condition may leave most of it unused.
 MAX_ROWS = 1 << 16
 
@@ -335,7 +335,7 @@ def _count(
     elif has_rows or _mentions(step.region, parts.counter):
         raise c.needs_value(n, 0, sizes=True) if name else HostOnly(n.op_type, n.loc)
     else:
-        count = ENDLESS
+        count = UNBOUNDED_TRIPS
     if not name:
         return count
     return c.bind_dim(n, _limited(c, n, name, count), count)
@@ -346,7 +346,7 @@ def _limited(c: OnnxContext, n: OnnxNode, name: str, most: Expr) -> str:
     given = c.cast(n, name, I64)
     zero = c.constant(np.zeros((1,) * c.type(name).rank), I64)
     given = c.add(n, "max", given, zero)
-    return given if most is ENDLESS else c.add(n, "min", given, _number(c.g, most))
+    return given if most is UNBOUNDED_TRIPS else c.add(n, "min", given, _number(c.g, most))
 
 
 def _mentions(region: Graph, size: str) -> bool:

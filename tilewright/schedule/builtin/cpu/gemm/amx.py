@@ -44,7 +44,7 @@ SPEEDUP = 8
 # Bytes of packed rows of A: they stay in L2, and are allocated on a thread's stack.
 PACKED_BYTES = 256 * 1024
 # With so many times as many columns as rows, splitting the columns over cores reads less of B.
-MANY_COLUMNS = 2
+SPLIT_N_RATIO = 2
 # Steps of packing that may be unrolled.
 WRITTEN_OUT = 48
 
@@ -179,7 +179,7 @@ class _Matrix:
         """
         columns = typical_extent(self.axes.n.extent)
         weights = columns * depth * self.b.dtype.bytes
-        many = columns >= MANY_COLUMNS * rows and 2 * weights >= self.target.l2
+        many = columns >= SPLIT_N_RATIO * rows and 2 * weights >= self.target.l2
         return self.busy and many
 
     def _split(self) -> tuple[list[str], list[str]]:

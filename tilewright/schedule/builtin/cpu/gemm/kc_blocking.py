@@ -32,7 +32,7 @@ from tilewright.target.cpu import CpuTarget
 # Shorter blocks spend more on loading and storing the accumulators than they save.
 MIN_KC = 384
 # The shortest block that a search may choose.
-SHORTEST = 32
+MIN_SEARCHED_KC = 32
 # Column panels that share a block of rows; more would leave too few tasks for other threads.
 MAX_NC_PANELS = 4
 TASKS_PER_CORE = 4
@@ -98,7 +98,7 @@ def _candidates(block: Block, tile: Microkernel) -> list[tuple[int, int]]:
         (inner, factor)
         for inner in range(len(extents))
         for factor in divisors(extents[len(extents) - 1 - inner])
-        if total and SHORTEST <= _steps(block, inner, factor) < total
+        if total and MIN_SEARCHED_KC <= _steps(block, inner, factor) < total
     ]
     whole = [c for c in found if c[0] or c[1] % (tile.lanes if tile.lane_fma else 1) == 0]
     return [(0, 0), *sorted(whole, key=lambda c: _steps(block, *c))]
