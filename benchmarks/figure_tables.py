@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import geometric_mean
 from typing import Any
 
-from report import LABELS
+from report import LABELS, by_model, newest
 from results_file import FOLDER, Results, origin, read_results
 from tables import cell, markdown
 
 OURS, TUNED, THEIRS = "tilewright", "tilewright tuned", "tvm-tuned"
+MLP = "kernels/mlp_1x64x64"
 Row = Mapping[str, Any]
 
 
@@ -30,6 +31,17 @@ def index_checks() -> str:
         ]
         parts.append(f"{markdown(heads, lines)}\n\nMedians; {origin(found)}.")
     return "\n\n".join(parts)
+
+
+def mlp_memory() -> str:
+    """What is resident while a two-layer MLP runs, where it was measured last."""
+    measured = {
+        str(one["date"]): one for one in newest().values() if MLP in by_model(one["results"])
+    }
+    found = measured[max(measured)]
+    rows = by_model(found["results"])[MLP]
+    ours, theirs = (f"{rows[name]['run_mb']:.0f}" for name in (OURS, "onnxruntime"))
+    return f"{ours} MB resident, with ONNX Runtime {theirs} ({origin(found)})"
 
 
 def metaschedule() -> str:

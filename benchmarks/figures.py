@@ -31,6 +31,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "conformance": figure_tables.conformance,
     "index-checks": figure_tables.index_checks,
     "metaschedule": figure_tables.metaschedule,
+    "mlp-memory": figure_tables.mlp_memory,
     "recurrent": figure_tables.recurrent,
     "recurrent-before": figure_tables.recurrent_before,
     "revisions": figure_tables.revisions,

@@ -1,4 +1,4 @@
-"""Files that a page names exist, and the log has a dated record for each entry of its list."""
+"""Files that a page names exist, and each record of the log has a date, a commit and an entry."""
 
 from __future__ import annotations
 
@@ -53,6 +53,8 @@ def test_the_log_lists_every_record_with_its_date() -> None:
     )
     assert sorted(name for _, name in listed) == sorted(records)
     assert all(name.startswith(f"{date}-") for date, name in listed)
+    commit = re.compile(r"\bcommit [0-9a-f]{8,}\b")
+    assert not [name for name in records if not commit.search((DOCS / "log" / name).read_text())]
 
 
 def test_every_chapter_is_listed() -> None:
