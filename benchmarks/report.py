@@ -127,15 +127,29 @@ def of_roof(row: Row) -> float | None:
     return least / sum(k["min_ms"] for k in kernels)
 
 
-def latency_table(models: Rows, labels: Mapping[str, str]) -> str:
+def unusable(results: Iterable[Row]) -> dict[tuple[str, str], str]:
+    """What became of engines that have no time: by model and engine, `failed` or `wrong`."""
+    found = {}
+    for row in results:
+        if "failure" in row or is_wrong(row):
+            found[row["model"], row["engine"]] = "failed" if "failure" in row else "wrong"
+    return found
+
+
+def latency_table(
+    models: Rows, labels: Mapping[str, str], absent: Mapping[tuple[str, str], str]
+) -> str:
     """One line a model, one column an engine, the fastest in bold; then the ratio."""
-    shown = [name for name in labels if any(name in engines for engines in models.values())]
+    tried = {engine for model, engine in absent if model in models}
+    tried |= {engine for engines in models.values() for engine in engines}
+    shown = [name for name in labels if name in tried]
     lines = []
     for model, engines in models.items():
         fastest = min((row["min_ms"] for row in engines.values()), default=None)
         cells = [model.rpartition("/")[2]]
         for name in shown:
-            text = milliseconds(engines[name]["min_ms"]) if name in engines else "–"
+            missing = absent.get((model, name), "–")
+            text = milliseconds(engines[name]["min_ms"]) if name in engines else missing
             bold = name in engines and engines[name]["min_ms"] == fastest
             cells.append(f"**{text}**" if bold else text)
         ratio = best_ratio(engines.values()).get(model)
@@ -275,7 +289,7 @@ def _at(report: Mapping[str, Any]) -> str:
 
 def page_text(report: Mapping[str, Any]) -> str:
     """The page with everything."""
-    models = by_model(report["results"])
+    models, absent = by_model(report["results"]), unusable(report["results"])
     title = f"# Speed on {architecture(report)}"
     parts = [title, "<!-- Written by benchmarks/report.py; run `make bench` to renew. -->"]
     parts.append(introduction(report))
@@ -286,13 +300,15 @@ def page_text(report: Mapping[str, Any]) -> str:
         some = {name: rows for name, rows in models.items() if ("/" in name) == inside}
         if some:
             parts += [f"## {title}", summary_table(some), means(some)]
-            parts += [f"### {title}, all engines", latency_table(some, LABELS | NARROW)]
+            parts += [f"### {title}, all engines", latency_table(some, LABELS | NARROW, absent)]
             parts.append(details("Median, compiling, memory, error", MEMORY, spread_table(some)))
             narrow = narrow_table(some)
             parts += [f"### {title}, in a lower precision", narrow] if narrow else []
     parts += list(extra_sections(report))
     missing = failures(report["results"])
-    parts += ["## What did not run, or not right", missing] if missing else []
+    parts += (
+        ["## What did not run, or not right", report.get("note", ""), missing] if missing else []
+    )
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

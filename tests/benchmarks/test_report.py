@@ -106,6 +106,8 @@ def test_page(report: ModuleType) -> None:
     assert "| net | 2.00 | 3.00 (ONNX Runtime) | 1.50 | 80% | 3.0 / 0.10 | 50 / – | 1e-06 |" in page
     assert "| net | 0.5 (fp16) | 1.00 | 2.00 | 1e-03 | 1e-02 |" in page
     assert "| net | iree | RuntimeError: no |" in page
+    engines = "| **0.5** | 1.00 | 1.50 |"  # in a lower precision, then the ratio
+    assert f"| net | 2.00 | 3.00 | wrong | failed | 0.9 {engines}" in page
     assert "| net | e | 2.00 | 3.00 | 1.50 |" in page
     assert "| from C | 0.50 | 0.60 |" in page
     assert "| net | 1.00 | 1.00 | 1 | 1 | 3 | 4 |" in page
