@@ -7,9 +7,10 @@
     python benchmarks/figures.py            # write all of them anew
     python benchmarks/figures.py --check    # say which pages are not up to date
 
-A mark names a row of `FIGURES`; marks may also stand within a line, not at its start, where Markdown
-takes them for a paragraph. A name that is not there is an error, and so is a mark without its end. Each results file names machine, date and commit of its
-figures (`results_file.py`), and every text says them.
+A mark names a row of `FIGURES`; marks may also stand within a line, not at its start, where
+Markdown takes them for a paragraph. A name that is not there is an error, and so is a mark without
+its end. Each results file names machine, date and commit of its figures (`results_file.py`), and
+every text says them.
 """
 
 from __future__ import annotations
