@@ -5,7 +5,7 @@ import pytest
 
 from tests.lower.random_programs import random_program
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import Expr, Var, as_int, const, maximum
+from tilewright.arith.expr import Cast, Expr, Reduce, Var, as_int, const, maximum
 from tilewright.core.dtypes import F32
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.interp import run_program
@@ -122,3 +122,29 @@ def test_dimensions_with_gaps_between_them_stay_apart() -> None:
     after, parents = collapse_strided(program, {name: wide[name]})
     assert shapes(after) == {name: ["6", "4"]}
     assert [as_int(d) for d in parents[name]] == [6, 9]
+
+
+def test_axes_that_are_reduced_over_become_one() -> None:
+    """What is left of each channel's picture without its sum."""
+    b = Builder("f")
+    x = b.input("x", F32, (3, 4, 5))
+    total = b.compute("total", (3,), lambda c: b.sum((4, 5), lambda h, w: x[c, h, w]))
+    y = b.compute("y", (3, 4, 5), lambda c, h, w: x[c, h, w] - total[c])
+    after = check(b.program(y), {})
+    assert shapes(after) == {"total": ["3"], "y": ["3", "20"]}
+    assert _summed(after) == ["20"]
+
+
+def test_axes_that_terms_count_stay_apart() -> None:
+    """A joined axis would have to be divided in each step."""
+    b = Builder("f")
+    x = b.input("x", F32, (3, 4, 5))
+    y = b.compute("y", (3,), lambda c: b.sum((4, 5), lambda h, w: x[c, h, w] * Cast(F32, h)))
+    assert _summed(check(b.program(y), {})) == ["4", "5"]
+
+
+def _summed(program: Program) -> list[str]:
+    """The extents that the first stage reduces over."""
+    body = program.stages[0].body
+    assert isinstance(body, Reduce)
+    return [str(extent) for _, extent in body.axes]

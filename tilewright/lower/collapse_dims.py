@@ -6,9 +6,10 @@
 
 Tensors are row-major, so adjacent dimensions are one dimension of their product. Fewer, longer
 loops tile better and vectorize without tails. Dimensions of size 1 are dropped first. Two axes of a
-stage are collapsed if every tensor is read by both as adjacent indices, or by neither. A reduction
-may in addition read *one* tensor through indices computed from the collapsed axis, as an implicit
-GEMM reads the input of a convolution, and so may the stage that packs the operand of a GEMM.
+stage, or two axes that it reduces over, are collapsed if every tensor is read by both as adjacent
+indices, or by neither. A reduction may in addition read *one* tensor through indices computed from
+its own collapsed axis, as an implicit GEMM reads the input of a convolution, and so may the stage
+that packs the operand of a GEMM.
 
 A tensor may be a strided view: it is then laid out by the shape of its parent, and dimensions with
 a gap between their rows are not collapsed.
@@ -17,6 +18,8 @@ a gap between their rows are not collapsed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from tilewright.arith.expr import Binary, Cast, Expr, Load, Reduce, Var, as_int, const, product
 from tilewright.arith.simplify import simplify
@@ -83,11 +86,66 @@ def _rewrite_body(body: Expr, f: Callable[[Expr], Expr]) -> Expr:
     return Reduce(body.op, body.axes, f(body.body)) if body.axes else f(body.body)
 
 
+@dataclass(frozen=True)
+class _AxisGroup:
+    """Neighbouring axes of a stage: those that number its elements, or those it reduces over.
+
+    `cuts` has the positions d where axes d and d + 1 must stay apart.
+    """
+
+    names: tuple[str, ...]
+    extents: Shape
+    cuts: set[int]
+
+    def runs(self) -> Iterator[Run]:
+        """The ranges of axes that are joined."""
+        return _runs(len(self.names), self.cuts)
+
+    def joined(self) -> dict[str, Expr]:
+        """The axes after joining, with their extents."""
+        return {
+            self._name(run): simplify(product(tuple(self.extents[d] for d in run)))
+            for run in self.runs()
+        }
+
+    def values(self) -> dict[str, Expr]:
+        """Each axis in terms of the one that it was joined to."""
+        found: dict[str, Expr] = {}
+        for run in self.runs():
+            found.update(
+                _apart(Var(self._name(run)), [(self.names[d], self.extents[d]) for d in run])
+            )
+        return found
+
+    def part(self, first: str, count: int) -> Expr:
+        """The number that neighbouring axes make, within the joined axis that holds them."""
+        start = self.names.index(first)
+        last = start + count - 1
+        whole = next(run for run in self.runs() if start in run)
+        joined: Expr = Var(self._name(whole))
+        after = product(tuple(self.extents[d] for d in whole if d > last))
+        number = joined // after if last != whole[-1] else joined
+        if start == whole[0]:
+            return number
+        return number % product(self.extents[start : last + 1])
+
+    def _name(self, run: Run) -> str:
+        return "_".join(self.names[d] for d in run)
+
+
+def _runs(rank: int, cuts: set[int]) -> Iterator[Run]:
+    start = 0
+    for d in range(rank):
+        if d == rank - 1 or d in cuts:
+            yield range(start, d + 1)
+            start = d + 1
+
+
 class _Joiner:
     """Finds, to a fixed point, the pairs of neighbouring dimensions that can be joined.
 
-    `tensor_cuts[name]` and `stage_cuts[name]` hold the positions d where dimensions d and d + 1
-    must stay apart.
+    `cuts[name]` holds the positions d where dimensions d and d + 1 of a tensor must stay apart;
+    the first axes of a stage are cut like the tensor that it defines.
     """
 
     def __init__(self, program: Program, parents: ParentShapes) -> None:
@@ -101,30 +159,48 @@ class _Joiner:
             self.cuts[name] |= {d - 1 for d in range(1, len(shape)) if shape[d] is not parent[d]}
         self.body = {s.name: list(loads(s.body)) for s in program.stages}
         self.packed = _packed(program)
+        self.groups = {s.name: self._groups(s) for s in program.stages}
         changed = True
         while changed:
             changed = False
             for s in program.stages:
                 changed |= self._separate(s)
 
+    def _groups(self, s: Stage) -> tuple[_AxisGroup, _AxisGroup]:
+        """The axes of a stage, and those that it reduces over."""
+        own = _AxisGroup(s.axes, s.shape, self.cuts[s.name])
+        if not isinstance(s.body, Reduce):
+            return own, _AxisGroup((), (), set())
+        names, extents = (v.name for v, _ in s.body.axes), (n for _, n in s.body.axes)
+        summed = _AxisGroup(tuple(names), tuple(extents), set())
+        # What a term computes from an axis itself would take a division in each step.
+        used = _used_outside_loads(s.body.body)
+        summed.cuts.update(d for d, pair in enumerate(pairwise(summed.names)) if used & {*pair})
+        return own, summed
+
     def _separate(self, s: Stage) -> bool:
         """Find cuts forced by one stage; whether there were new ones."""
-        before = sum(map(len, self.cuts.values()))
+        before = self._count_cuts(s)
+        own, summed = self.groups[s.name]
         computed = self._computed_reads(s)
-        for d in range(len(s.axes) - 1):
-            pair = s.axes[d], s.axes[d + 1]
-            for read in self.body[s.name]:
-                if not self._side_by_side(s, read, d) and not self._may_compute(
+        for read in self.body[s.name]:
+            for d, pair in enumerate(pairwise(own.names)):
+                if not self._side_by_side(own, read, d) and not self._may_compute(
                     s, pair, read, computed
                 ):
-                    self.cuts[s.name].add(d)
-        for read in self.body[s.name]:
+                    own.cuts.add(d)
+            for d in range(len(summed.names) - 1):
+                if not self._side_by_side(summed, read, d):
+                    summed.cuts.add(d)
             self._separate_tensor(s, read)
-        return sum(map(len, self.cuts.values())) > before
+        return self._count_cuts(s) > before
 
-    def _side_by_side(self, s: Stage, read: Load, d: int) -> bool:
+    def _count_cuts(self, s: Stage) -> int:
+        return sum(map(len, self.cuts.values())) + len(self.groups[s.name][1].cuts)
+
+    def _side_by_side(self, group: _AxisGroup, read: Load, d: int) -> bool:
         """Whether `read` uses axes d and d + 1 as two neighbouring indices, or neither at all."""
-        first, second = Var(s.axes[d]), Var(s.axes[d + 1])
+        first, second = Var(group.names[d]), Var(group.names[d + 1])
         used = [first.name in free_vars(read), second.name in free_vars(read)]
         if not any(used):
             return True
@@ -137,15 +213,14 @@ class _Joiner:
         if read.mask is not None:
             others.append(read.mask)
         clean = not any({first.name, second.name} & free_vars(i) for i in others)
-        same = self.shapes[read.buffer][p + 1] is s.shape[d + 1]
+        same = self.shapes[read.buffer][p + 1] is group.extents[d + 1]
         return clean and same and p not in self.cuts[read.buffer]
 
     def _computed_reads(self, s: Stage) -> list[Load]:
         """The reads of a reduction, or of what one packs, by indices that are not plain axes."""
         if not s.is_reduction and s.name not in self.packed:
             return []
-        summed = (v for v, _ in s.body.axes) if isinstance(s.body, Reduce) else ()
-        axes = {*s.indices, *summed}
+        axes = {Var(name) for group in self.groups[s.name] for name in group.names}
         return [r for r in self.body[s.name] if any(i not in axes for i in r.indices)]
 
     def _may_compute(
@@ -163,16 +238,13 @@ class _Joiner:
 
     def _separate_tensor(self, s: Stage, read: Load) -> None:
         """Dimensions of a tensor are not collapsed unless collapsed axes of the stage read them."""
-        for p in range(len(read.indices) - 1):
-            first, second = read.indices[p], read.indices[p + 1]
-            joined = (
-                isinstance(first, Var)
-                and isinstance(second, Var)
-                and first.name in s.axes
-                and s.axes.index(first.name) + 1 < len(s.axes)
-                and s.axes[s.axes.index(first.name) + 1] == second.name
-                and s.axes.index(first.name) not in self.cuts[s.name]
-                and self.shapes[read.buffer][p + 1] is s.shape[s.axes.index(second.name)]
+        for p, (first, second) in enumerate(pairwise(read.indices)):
+            joined = any(
+                d not in group.cuts
+                and (first, second) == (Var(group.names[d]), Var(group.names[d + 1]))
+                and self.shapes[read.buffer][p + 1] is group.extents[d + 1]
+                for group in self.groups[s.name]
+                for d in range(len(group.names) - 1)
             )
             if not joined:
                 self.cuts[read.buffer].add(p)
@@ -192,26 +264,16 @@ class _Joiner:
         return joined
 
     def _runs(self, name: str) -> Iterator[Run]:
-        rank, start = len(self.shapes[name]), 0
-        for d in range(rank):
-            if d == rank - 1 or d in self.cuts[name]:
-                yield range(start, d + 1)
-                start = d + 1
+        return _runs(len(self.shapes[name]), self.cuts[name])
 
     def _shape(self, name: str) -> Shape:
         shape = self.shapes[name]
         return tuple(simplify(product(tuple(shape[d] for d in run))) for run in self._runs(name))
 
     def _stage(self, s: Stage) -> Stage:
-        axes, values = [], {}
-        for run in self._runs(s.name):
-            axis = _joined_name(s, run)
-            axes.append(axis)
-            values.update(_apart(Var(axis), [(s.axes[d], s.shape[d]) for d in run]))
-        shape = self._shape(s.name)
-        extents = dict(zip(axes, shape, strict=True))
-        if isinstance(s.body, Reduce):
-            extents.update((v.name, n) for v, n in s.body.axes)
+        own, summed = self.groups[s.name]
+        values = {**own.values(), **summed.values()}
+        extents = {**own.joined(), **summed.joined()}
 
         def load(e: Expr) -> Expr | None:
             if not isinstance(e, Load):
@@ -221,8 +283,12 @@ class _Joiner:
             return Load(e.buffer, indices, e.dtype, mask)
 
         # A joined axis has a name of its own, so the second rewrite keeps what the first made.
-        body = _rewrite_body(s.body, lambda e: substitute(rewrite(e, load), values))
-        return Stage(s.name, shape, tuple(axes), body)
+        body = s.body
+        if isinstance(body, Reduce):
+            joined = tuple((Var(name), extent) for name, extent in summed.joined().items())
+            body = Reduce(body.op, joined, body.body)
+        body = _rewrite_body(body, lambda e: substitute(rewrite(e, load), values))
+        return Stage(s.name, tuple(own.joined().values()), tuple(own.joined()), body)
 
     def _index(
         self, s: Stage, e: Load, run: Run, values: dict[str, Expr], extents: dict[str, Expr]
@@ -231,22 +297,13 @@ class _Joiner:
         if len(run) == 1:
             return simplify(substitute(first, values), extents)
         assert isinstance(first, Var)
-        start = s.axes.index(first.name)
-        return simplify(self._part(s, range(start, start + len(run))), extents)
+        group = next(g for g in self.groups[s.name] if first.name in g.names)
+        return simplify(group.part(first.name, len(run)), extents)
 
-    def _part(self, s: Stage, part: Run) -> Expr:
-        """The number that neighbouring axes make, within the joined axis that holds them."""
-        whole = self._run_of(s, s.axes[part[0]])
-        joined: Expr = Var(_joined_name(s, whole))
-        after = product(tuple(s.shape[d] for d in whole if d > part[-1]))
-        number = joined // after if part[-1] != whole[-1] else joined
-        if part[0] == whole[0]:
-            return number
-        return number % product(tuple(s.shape[d] for d in part))
 
-    def _run_of(self, s: Stage, axis: str) -> Run:
-        position = s.axes.index(axis)
-        return next(run for run in self._runs(s.name) if position in run)
+def _used_outside_loads(e: Expr) -> frozenset[str]:
+    """The variables that an expression uses by themselves, not in an index."""
+    return free_vars(rewrite(e, lambda x: Var("", x.dtype) if isinstance(x, Load) else None))
 
 
 def _packed(program: Program) -> set[str]:
@@ -268,10 +325,6 @@ def _is_product(s: Stage) -> bool:
     term = s.body.body if isinstance(s.body, Reduce) and s.body.op == "sum" else None
     term = term.a if isinstance(term, Cast) else term
     return isinstance(term, Binary) and term.op == "mul"
-
-
-def _joined_name(s: Stage, run: Run) -> str:
-    return "_".join(s.axes[d] for d in run)
 
 
 def _apart(joined: Var, axes: Sequence[tuple[str, Expr]]) -> dict[str, Expr]:

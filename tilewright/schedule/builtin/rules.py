@@ -15,6 +15,7 @@ RULES = {
     "bf16_dot": "one GEMM of bf16, by dot products of pairs",
     "depthwise": "one reduction over windows of single channels: depthwise convolution, pooling",
     "register_blocked": "one reduction along other axes than the last: register tiles, epilogue",
+    "column_reduction": "one reduction down columns: a few rows at a time, epilogue on each panel",
     "rowwise": "reductions along the last axis: softmax, norms; all blocks share the rows",
     "fallback": "anything else: each nest for itself",
     "attention": "a loop of independent iterations, each several nests with reductions",

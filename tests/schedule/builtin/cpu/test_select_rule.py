@@ -17,9 +17,8 @@ RULES = {
         "dense",
         "batched_matmul",
         "pointwise_conv",
-        "max_columns",
-        "mean_middle",
     ),
+    "column_reduction": ("max_columns", "mean_middle"),
     "rowwise": ("softmax", "layer_norm", "sum_rows", "sum_all"),
     "injective": ("transposes", "rearranged", "gathered"),
 }

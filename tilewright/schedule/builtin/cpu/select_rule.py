@@ -14,6 +14,10 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.analysis.tile_axes import copies_b_for_one_row, match_tile_axes
 from tilewright.schedule.builtin.cpu.attention import schedule_attention, tasks_loop
+from tilewright.schedule.builtin.cpu.column_reduction import (
+    is_column_reduction,
+    schedule_column_reduction,
+)
 from tilewright.schedule.builtin.cpu.depthwise import match_stencil, schedule_depthwise
 from tilewright.schedule.builtin.cpu.fallback import schedule_fallback
 from tilewright.schedule.builtin.cpu.gemm.amx import match_amx_gemm, schedule_amx
@@ -99,6 +103,9 @@ def _possible_rules(graph: BlockGraph, sums: list[str], constants: frozenset[str
         if axes is not None and rows is not None and copies_b_for_one_row(axes, graph, constants):
             yield "rowwise"
             rows = None
+        if one is not None and axes is not None and axes.packed_b is None:
+            if is_column_reduction(one, graph):
+                yield "column_reduction"
         if axes is not None:
             yield "register_blocked"
             if axes.packed_b is not None and axes.m is not None and _many_rows(axes.m):
@@ -150,10 +157,19 @@ def _schedule_depthwise(
     return "depthwise"
 
 
-def _schedule_register_blocked(
+def _schedule_column_reduction(
     sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
-    """One reduction: its producers in nests of their own, its epilogue on each tile."""
+    """A reduction down columns: its producers in nests of their own, its epilogue on each panel."""
+    epilogue = _with_one_epilogue(sch, name, staged, "local", target)
+    schedule_column_reduction(sch, name, epilogue, target)
+    return "column_reduction"
+
+
+def _with_one_epilogue(
+    sch: Schedule, name: str, staged: frozenset[str], scope: str, target: CpuTarget
+) -> str:
+    """Schedule what comes before a reduction, and make one block of what follows; its name."""
     graph = block_graph(sch.func)
     position = [b.name for b in graph.blocks].index(name)
     for b in graph.blocks[:position]:
@@ -161,11 +177,16 @@ def _schedule_register_blocked(
     after = graph.blocks[position + 1 :]
     for b in after[:-1]:
         sch.inline(b.name)
-    if not after:
-        sch.cache_write(name, "register")
+    return after[-1].name if after else sch.cache_write(name, scope)
+
+
+def _schedule_register_blocked(
+    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
+) -> str:
+    """One reduction: its producers in nests of their own, its epilogue on each tile."""
+    after = _with_one_epilogue(sch, name, staged, "register", target)
     graph = block_graph(sch.func)
-    epilogue = graph.blocks[[b.name for b in graph.blocks].index(name) + 1]
-    block = graph.block(name)
+    epilogue, block = graph.block(after), graph.block(name)
     gemm = match_bf16_dot_gemm(block, graph, constants, target)
     if gemm is not None and sch.choose("bf16_dot", True, lambda: (False, True)):
         schedule_bf16_dot(sch, block, gemm, epilogue, target)
@@ -177,6 +198,7 @@ def _schedule_register_blocked(
 
 
 _SCHEDULES = {
+    "column_reduction": _schedule_column_reduction,
     "depthwise": _schedule_depthwise,
     "register_blocked": _schedule_register_blocked,
     "rowwise": _schedule_rowwise,
