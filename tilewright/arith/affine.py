@@ -1,6 +1,6 @@
 """Linear forms of index expressions: `i * 8 + j - 1` is `{i: 8, j: 1}` and the constant -1.
 
-An *atom* is what addition cannot take apart: a variable, a division, a load, or a product of such.
+An *atom* is a term that is not a sum: a variable, a division, a load, or a product of these.
 Products of sums are multiplied out, `(i + 1) * W` being `{W * i: 1, W: 1}`, so that equal
 polynomials have equal forms. `from_affine` writes terms in the order of their text: positive ones,
 then negative ones, then the constant (first where all else is negative).
@@ -17,7 +17,7 @@ from tilewright.arith.text import print_expr
 from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import I64
 
-# A product of sums with more terms than this stays a product: it would grow out of hand.
+# A product of sums that would expand to more terms than this stays a product.
 MAX_PRODUCT_TERMS = 64
 
 
@@ -128,7 +128,7 @@ _TEXTS: Memo[Expr, str] = Memo()
 
 
 def text_key(e: Expr) -> str:
-    """The printed text of `e`, remembered: the order of terms and factors."""
+    """The printed text of `e`, cached: the sort key of terms and factors."""
     found = _TEXTS.get(e)
     return found if found is not None else _TEXTS.keep(e, print_expr(e))
 
@@ -149,7 +149,7 @@ def product_atom(parts: Iterable[Expr]) -> Expr:
 
 
 def to_affine(e: Expr) -> Affine:
-    """The linear form of an `i64` expression; what is no sum becomes an atom."""
+    """The linear form of an `i64` expression; an expression that is not a sum becomes an atom."""
     found = _FORMS.get(e)
     return found if found is not None else _FORMS.keep(e, _form(e))
 
@@ -232,6 +232,6 @@ def split_by(form: Affine, name: str) -> tuple[Affine, Affine] | None:
 
 
 def stride_of(e: Expr, var_name: str) -> int | None:
-    """By how much `e` grows when the variable does by one; None where that is not one constant."""
+    """The increase of `e` per step of the variable; None where it is not constant."""
     split = split_by(to_affine(e), var_name)
     return None if split is None or split[0].coeffs else split[0].constant

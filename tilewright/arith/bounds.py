@@ -1,10 +1,10 @@
-"""What values an index expression can have: as numbers, or as expressions over symbolic sizes.
+"""Bounds of index expressions: as numbers, or as expressions over symbolic sizes.
 
     bound(i * 8 + j, {"i": Interval(0, 3), "j": Interval(0, 7)})      Interval(0, 31)
     upper(i * W + j, {"i": H, "j": W})                                H * W - 1
 
-All bounds are sound. They are also attained where the expression is linear in variables that are
-independent of each other, and for divisions of such an expression.
+All bounds are sound. They are tight where the expression is linear in independent variables, and
+for a division of such an expression.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Bounds:
         if rule is None or e.dtype.is_float:
             return natural
         found = rule(e, self)
-        # Narrow integers wrap: a result that does not fit can be anything.
+        # Narrow integers wrap: a result that may overflow is unbounded.
         return found if found.within(natural) else natural
 
     def variable(self, e: Var) -> Interval:
@@ -244,7 +244,7 @@ class _Extreme:
             if extreme is None or lo is None or lo < 0:
                 return None
             least = self.numeric.of_form(extreme).lo
-            # A factor is at least 0, even where its symbolic lower bound is not seen to be.
+            # A factor is at least 0, even where its symbolic lower bound does not prove it.
             result = result * (ZERO if not greatest and (least is None or least < 0) else extreme)
         return result
 

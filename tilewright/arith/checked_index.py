@@ -1,9 +1,9 @@
-"""Indices that come from data: one that lies outside its dimension is reported.
+"""Indices that are read from data: one that is out of bounds is reported.
 
     data[min(max(check(x[i], 0, n, 0), 0), n - 1)]
 
-The value is the index itself, whatever it is: who uses it clamps it. An index is checked where the
-masks of the loads hold that it is made of, and that of the load whose index it is.
+The value is the index itself, in bounds or not; its user clamps it. A check applies only where the
+masks hold of the loads in the index and of the load that uses the index.
 `finalize/report_indices.py` makes statements of checks; interpreters raise an error.
 """
 
@@ -30,5 +30,5 @@ class CheckedIndex(Expr):
 
     @property
     def is_outside(self) -> Expr:
-        """Whether the index is not one of those that it must be."""
+        """Whether the index is out of bounds."""
         return (self.index < self.low) | (self.size <= self.index)

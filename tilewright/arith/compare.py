@@ -1,8 +1,8 @@
-"""Comparisons of linear forms: decided where the bounds say so, else brought to one spelling.
+"""Comparisons of linear forms: decided by their bounds where possible, otherwise normalized.
 
-All orders become `left < right` with what is subtracted moved to the other side: `i + 1 <= N` and
-`i - N < 0` are both `i < N`. A difference `g * x + r` with `r` in a narrow range only asks for `x`:
-`i * 8 + j < n * 8` is `i < n` where `0 <= j < 8`.
+Every order becomes `left < right` with negative terms moved to the other side: `i + 1 <= N` and
+`i - N < 0` are both `i < N`. If `r` varies by less than `g`, the sign of `g * x + r` depends on `x`
+alone: `i * 8 + j < n * 8` is `i < n` where `0 <= j < 8`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def equal(difference: Affine, division: Division, truth: bool) -> Expr:
 
 
 def _sides(difference: Affine) -> tuple[Expr, Expr]:
-    """`(left, right)` with `difference == right - left`, nothing subtracted in either."""
+    """`(left, right)` with `difference == right - left` and no negative terms in either."""
     k = difference.constant
     left = {atom: -c for atom, c in difference.coeffs.items() if c < 0}
     right = {atom: c for atom, c in difference.coeffs.items() if c > 0}

@@ -72,7 +72,7 @@ def terms_of(form: Affine) -> Iterator[Monomial]:
 
 
 def divide_by(form: Affine, d: Monomial) -> tuple[Affine, Affine]:
-    """`(q, r)` with `form == q * d + r` and as much in `q` as goes.
+    """`(q, r)` with `form == q * d + r`: long division, term by term.
 
     Coefficients in `r` are less than that of `d` and keep their sign; the constant becomes natural
     where `d` is a number.
@@ -106,7 +106,7 @@ def _truncated(c: int, d: int) -> int:
 
 
 class Division:
-    """Quotients and remainders of forms under what a prover knows of their variables."""
+    """Quotients and remainders of forms, given what a prover knows of their variables."""
 
     def __init__(self, prover: Prover) -> None:
         self.prover = prover
@@ -159,7 +159,7 @@ class Division:
         if monomial is not None:
             return divide_by(p, monomial)
         q, r = self._long_division(p, d)
-        # Only a remainder in range makes it worth to have more terms than before.
+        # More terms than before pay only where the remainder is then in range.
         return (q, r) if len(r.coeffs) < len(p.coeffs) or self.prover.in_range(r, d) else (ZERO, p)
 
     def _long_division(self, p: Affine, d: Affine) -> tuple[Affine, Affine]:
@@ -174,7 +174,7 @@ class Division:
         return q, r
 
     def _known_quotient(self, r: Affine, d: Affine) -> int | None:
-        """`r // d` where it is the same number for all values."""
+        """`r // d` where it is constant."""
         if not r.coeffs and not (d.coeffs and r.constant):
             return r.constant // d.constant if r.constant else 0
         if d.coeffs:
@@ -196,7 +196,7 @@ class Division:
         return None
 
     def _common_factors(self, r: Affine, d: Monomial) -> list[Monomial]:
-        """What terms of `r` have in common with `d`, the largest first."""
+        """The common factors of terms of `r` with `d`, largest first."""
         found: set[Monomial] = set()
         for term in terms_of(r):
             left = list(term.parts)

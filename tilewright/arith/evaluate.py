@@ -62,7 +62,7 @@ def _narrow(value: int, dtype: DType) -> int:
     return int(value != 0) if dtype == BOOL else wrap(value, dtype)
 
 
-# By class: a constant, a variable and so on, each with how to find its value.
+# How to evaluate a node of each class.
 _EVALUATE: dict[type, Callable[[Any, Env], int]] = {
     Const: lambda e, env: int(e.value),
     Var: _var,
@@ -156,7 +156,7 @@ class _Writer:
                 x, y = self.name_of(a), self.name_of(b)
                 text = f"{x} {_SYMBOLS[op]} {y}" if op in _SYMBOLS else f"{op}_({x}, {y})"
                 if op in DIVISIONS and self.branches:
-                    # Both branches are computed, also the one that would divide by zero.
+                    # Both branches are computed, so a division by zero must not raise an error.
                     text = f"{text} if {y} else 0"
                 return text if op in COMPARISONS else self._narrowed(text, e.dtype)
             case Unary(op="neg", a=a):

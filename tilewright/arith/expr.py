@@ -43,7 +43,7 @@ class Expr(metaclass=Interned):
         try:
             return self._lanes
         except AttributeError:
-            # Kept, because expressions share parts: a walk without memory is exponential.
+            # Cached: expressions are DAGs, and an uncached walk takes exponential time.
             found = max((c.lanes for c in children(self, Expr)), default=1)
             object.__setattr__(self, "_lanes", found)
             return found
@@ -144,7 +144,7 @@ class Const(Expr):
 
     def __post_init__(self) -> None:
         if isinstance(self.value, float) and math.isnan(self.value):
-            # Which of the NaNs of one sign was there first must not show in emitted code.
+            # Emitted code must not depend on which NaN of one sign was built first.
             object.__setattr__(self, "value", math.copysign(math.nan, self.value))
 
     @classmethod
@@ -268,7 +268,7 @@ class Broadcast(Expr):
         return self.count
 
 
-# Most literals are sizes and steps: found here, they need not be looked up among all expressions.
+# A cache of small literals, the most frequent expressions, in front of the intern table.
 _SMALL_CONSTANTS: dict[Number, Const] = {}
 _SMALL_RANGE = range(-16, 4097)
 
@@ -374,7 +374,7 @@ def call(fn: str, *args: Expr) -> Call:
 
 
 def cast(dtype: DType, a: Expr) -> Expr:
-    """`a` converted to `dtype`; nothing where it has it already."""
+    """`a` converted to `dtype`; `a` itself where it has that dtype."""
     if a.dtype == dtype:
         return a
     if isinstance(a, Const) and a.dtype.is_integer and dtype.is_float:

@@ -1,6 +1,6 @@
 """Intervals of integers and their arithmetic; `None` is no bound on that side.
 
-Division and remainder round toward minus infinity. A divisor of 0 has no meaning, so a divisor
+Division and remainder round toward minus infinity. Division by 0 is undefined, so a divisor
 known to be at least 0 counts as at least 1.
 """
 

@@ -1,9 +1,9 @@
-"""Sets of integer points and relations between them, exact over symbolic sizes: isl's.
+"""Sets of integer points and relations between them, exact over symbolic sizes, by isl.
 
     ParamSpace(("M",)).relation(("i",), ("t",), [i < M, t.eq(i // 2)])      { [i] -> [t] : ... }
 
-The one file that imports islpy. What isl cannot express, a product of variables or a division by
-one, raises `NotAffineError`.
+The only file that imports islpy. A product of variables, or a division by one, is not affine and
+raises `NotAffineError`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Relation:
         return Relation(self._map.subtract(other._map))
 
     def meets(self, other: Relation) -> Relation:
-        """The pairs of points that this and the other relation take to a common point."""
+        """The pairs of points that have a common image under this and the other relation."""
         return Relation(self._map.apply_range(other._map.reverse()))
 
     def before(self, other: Relation) -> Relation:
@@ -87,11 +87,11 @@ class Relation:
         return Relation(self._map.project_out(islpy.dim_type.out, count, dims - count))
 
     def from_missing(self, other: Relation) -> Relation:
-        """The pairs whose first point the other relation takes nowhere."""
+        """The pairs whose first point is not in the domain of the other relation."""
         return Relation(self._map.subtract_domain(other._map.domain()))
 
     def to_present(self, other: Relation) -> Relation:
-        """The pairs whose second point the other relation takes somewhere."""
+        """The pairs whose second point is in the domain of the other relation."""
         return Relation(self._map.intersect_range(other._map.domain()))
 
     def is_empty(self) -> bool:
@@ -99,7 +99,7 @@ class Relation:
         return bool(self._map.is_empty())
 
     def sample(self) -> tuple[list[int], list[int], list[int]]:
-        """The sizes, the first and the second point of some pair; there must be one."""
+        """The sizes and both points of some pair; the relation must not be empty."""
         point = self._map.wrap().sample_point()
 
         def coordinates(kind: Any, count: int) -> list[int]:

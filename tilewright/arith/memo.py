@@ -11,7 +11,7 @@ LIMIT = 100_000
 
 
 class Memo(dict[K, V]):
-    """A dict that starts anew when it is full, so that it cannot keep all expressions alive."""
+    """A dict that is cleared when it is full, so that it does not keep all expressions alive."""
 
     def keep(self, key: K, value: V) -> V:
         """Remember `value` for `key` and return it."""

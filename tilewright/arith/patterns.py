@@ -4,8 +4,8 @@
     min_of(min_of(x, c), d) >> min_of(x, fold(min_of(c, d)))
     ((x // c) // d >> x // fold(c * d)).when(lambda c, d: c > 0 and d > 0)
 
-`wild` matches any expression, `const` any literal, a number just that literal; a name that occurs
-twice must match the same twice. Operators whose operands may change places match both ways round.
+`wild` matches any expression, `const` any literal, a number that literal. All occurrences of a name
+must match the same expression. Commutative operators match in both orders.
 `tilewright.arith.ruleset` collects and applies rules.
 """
 
@@ -129,7 +129,7 @@ def as_pattern(value: Operand) -> Pattern:
     """A pattern for a number: that literal."""
     if isinstance(value, Pattern):
         return value
-    # A rule here means that `>>` took an operand: `x & y >> z` lacks its parentheses.
+    # A rule as an operand means that parentheses are missing: `x & y >> z` is `x & (y >> z)`.
     assert isinstance(value, int | float), f"{value} is no pattern"
     return Literal(value)
 
@@ -200,7 +200,7 @@ class Apply(Pattern):
         return binary(self.op, a, self.b.build(found, a.dtype))
 
     def variants(self) -> Iterator[Pattern]:
-        """Both orders where the operator has no preference."""
+        """Both orders where the operator is commutative."""
         for a, b in product(self.a.variants(), self.b.variants()):
             yield Apply(self.op, a, b)
             if self.op in COMMUTATIVE and a != b:
@@ -283,7 +283,7 @@ class Applied(Pattern):
 
 
 class Fold(Pattern):
-    """In results only: arithmetic on literals that must come out as a literal."""
+    """In results only: arithmetic on literals whose result must be a literal."""
 
     def __init__(self, a: Pattern) -> None:
         self.a = a

@@ -1,12 +1,13 @@
 """Proofs that a linear form is never negative, given what values its variables take.
 
-A form is weakened step by step until nothing but sizes are left, and then read off:
+A form is replaced by lower bounds of it until only sizes are left, whose sign is known:
 
     N - i * 8 - j - 1       with i < N // 8 and j < 8
     N - N // 8 * 8          i and j at the ends that make it least
     N - N                   since N // 8 * 8 <= N
 
-Each step replaces one thing by a bound of it, so what is proved holds; what is not proved may hold.
+Each step replaces one term by a bound of it, so proofs are sound. They are not complete: a form
+that is not proved nonnegative may be so.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ class Prover:
         found = self._memo.get(form.key)
         if found is None:
             self._steps = 0
-            # In a fixed order, so that equal forms fare alike whichever way they were built.
+            # In a fixed order, so that the result does not depend on how a form was built.
             terms = sorted(form.coeffs.items(), key=lambda term: text_key(term[0]))
             ordered = Affine(dict(terms), form.constant)
             found = self._memo.keep(form.key, self._prove(ordered, 1, self._known(form)))
         return found
 
     def is_divisor(self, form: Affine) -> bool:
-        """Whether `form` is natural, so that as a divisor it is above 0: 0 divides nothing."""
+        """Whether `form` is nonnegative, and so positive as a divisor: none is 0."""
         lo, hi = self.numeric.of_form(form)
         return lo is not None and lo >= 0 and hi != 0
 
@@ -74,9 +75,9 @@ class Prover:
         return self.nonneg(form) and self.nonneg((size - form).shift(-1))
 
     def _prove(self, form: Affine, scale: int, least: Least) -> bool:
-        """Whether the integer of which `form` bounds `scale` times from below is at least 0.
+        """Whether an integer `n` with `scale * n >= form` is at least 0.
 
-        As that integer is one, `form > -scale` is enough. `least` holds what is known of sizes.
+        As `n` is an integer, `form > -scale` is enough. `least` holds what is known of sizes.
         """
         self._steps += 1
         lo, hi = self.numeric.of_form(form)
@@ -91,7 +92,7 @@ class Prover:
         return _shifted_lo(form, least, self.numeric) > -scale
 
     def _without_choice(self, form: Affine, scale: int, least: Least) -> bool | None:
-        """Decide by the two values a `min`, `max` or `select` can have."""
+        """Prove both cases of a `min`, `max` or `select`."""
         for atom, c in form.coeffs.items():
             if isinstance(atom, Select) or (isinstance(atom, Binary) and atom.op in ("min", "max")):
                 rest = form.plus(single(atom), -c)
@@ -231,10 +232,10 @@ def _multiple(
 
 
 def _shifted_lo(form: Affine, least: Least, numeric: Bounds) -> int:
-    """A lower bound of a form over sizes, each written as its least value plus something natural.
+    """A lower bound of a form over sizes, each written as its least value plus a nonnegative rest.
 
-    This sees that `W * C - W` is not negative where `C` is at least 1. A form that is not seen to
-    have a lower bound gets one that is far below anything.
+    It proves that `W * C - W` is nonnegative where `C` is at least 1. A form without a known lower
+    bound gets one far below any value.
     """
     shifted = number(form.constant)
     for atom, c in form.coeffs.items():

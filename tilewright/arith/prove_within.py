@@ -1,9 +1,9 @@
-"""Proofs that an index is not negative where loops run and conditions hold.
+"""Proofs that an index is nonnegative, given loop ranges and conditions.
 
     ProveWithin({"i": N // 8 + 1, "j": 8}, [i * 8 + j < N]).nonneg(N - 1 - i * 8 - j)
 
-First the loops alone are looked at, then conditions are added to them one by one, and at last isl
-is asked, which is exact where everything is linear. What is not proved may hold.
+The loop ranges are tried first, then sums with conditions, then isl, which is exact for linear
+problems. Proofs are sound, not complete.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ProveWithin:
         return self._directly(e) or self._by_choice(e) or self._with_named_quotients(e)
 
     def _implied(self) -> Iterator[Expr]:
-        """What follows from every loop having an iteration: no factor of its extent is 0."""
+        """What follows from every loop running at least once: no factor of its extent is 0."""
         for extent in self.extents.values():
             form = to_affine(extent)
             if form.constant or len(form.coeffs) != 1:
@@ -79,7 +79,7 @@ class ProveWithin:
         return tuple(form for fact in self.facts for form in _nonnegative(fact))
 
     def _by_facts(self, form: Affine) -> bool:
-        """Whether the form is a sum of facts and something that is not negative."""
+        """Whether the form is a sum of facts and a nonnegative form."""
         for count in range(1, MAX_TOGETHER + 1):
             for together in combinations(self._forms, count):
                 rest = form - sum(together[1:], together[0])
@@ -114,7 +114,7 @@ class ProveWithin:
             try:
                 wrong = wrong & space.relation(names, (), [condition])
             except NotAffineError:
-                continue  # without it less is known, and what is proved holds all the same
+                continue  # a fact that isl cannot express is left out, which is sound
         return wrong.is_empty()
 
     def _with_named_quotients(self, e: Expr) -> bool:

@@ -1,9 +1,9 @@
-"""Named sets of rewrite rules, and the driver that applies them until none fits.
+"""Named sets of rewrite rules, and the driver that applies them to a fixed point.
 
     MIN = rules("min", min_of(x, x) >> x, min_of(min_of(x, c), d) >> min_of(x, fold(min_of(c, d))))
     apply_rules(e, MIN | SELECT)
 
-Every rule makes `measure` smaller, so rewriting ends. TW_TRACE_RULES=1 prints each rewrite.
+Every rule decreases `measure`, so rewriting terminates. TW_TRACE_RULES=1 prints each rewrite.
 """
 
 from __future__ import annotations
@@ -140,14 +140,14 @@ def operand_dtype(e: Expr) -> DType:
     return e.a.dtype if isinstance(e, Binary | Unary | Select) else e.dtype
 
 
-# Operators that cost more than those which rules put in their place.
+# Weights of operators that rules replace by cheaper ones.
 _WEIGHT = {"div": 1}
 
 Measure = tuple[int, int, int]
 
 
 def measure(e: Expr) -> Measure:
-    """What every rule makes smaller, compared in this order.
+    """The termination measure, which every rule decreases, compared lexicographically.
 
     The number of nodes (shared ones counted each time); nodes in the numerators of divisions; the
     weight of the operators.

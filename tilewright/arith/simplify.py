@@ -5,9 +5,10 @@
 
 `extents` gives the extent of each loop variable, which runs from 0 to extent - 1; any other name is
 a symbolic size of at least 0. Sums become linear forms with their terms in canonical order,
-divisions are split over multiples, comparisons, `min` and `max` are decided by bounds; everything
-else, elements included, goes through the tables of `rules`. Index arithmetic (`i64` without loads
-or casts in it) is assumed not to overflow; nothing is assumed about element arithmetic.
+divisions are split over multiples, comparisons, `min` and `max` are decided by bounds; all other
+expressions, elements included, are rewritten by the tables of `rules`. Index arithmetic (`i64`
+without loads or casts in it) is assumed not to overflow; nothing is assumed about element
+arithmetic.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ from tilewright.core.dtypes import BOOL, I64
 Extents = Mapping[str, Expr]
 NO_EXTENTS: Extents = {}
 
-# A result is simplified again until it stays the same; more rounds than this never help.
+# Rounds of simplification until the fixed point; more were never needed.
 MAX_ROUNDS = 4
 # Beyond so many operands, `min`, `max`, `and` and `or` are not compared each with each.
 MAX_OPERANDS = 8
 
 
 def simplify(e: Expr, extents: Extents | None = None) -> Expr:
-    """An expression equal to `e` for all values in range, canonical and no dearer."""
+    """An expression equal to `e` for all values in range, canonical and at most as costly."""
     if type(e) is Const or (type(e) is Var and (extents is None or e.name not in extents)):
         return e
     return _simplifier(e, extents or NO_EXTENTS).run(e)
@@ -88,7 +89,7 @@ MAX_SIMPLIFIERS = 4000
 
 
 def _simplifier(e: Expr, extents: Extents) -> Simplifier:
-    """The simplifier for those extents that matter to `e`, kept with all it has found out."""
+    """The cached simplifier for the extents that occur in `e`."""
     names = {name for name in free_vars(e) if name in extents}
     for name in tuple(names):
         # The extent of an inner loop may depend on an outer variable.
@@ -103,7 +104,7 @@ def _simplifier(e: Expr, extents: Extents) -> Simplifier:
 
 
 class Simplifier:
-    """Simplifies expressions under fixed extents, remembering every subexpression."""
+    """Simplifies expressions under fixed extents, with a memo of all subexpressions."""
 
     def __init__(self, extents: dict[str, Expr]) -> None:
         outer = {name: e for name, e in extents.items() if free_vars(e).isdisjoint(extents)}
@@ -117,7 +118,7 @@ class Simplifier:
         self._whole: Memo[frozenset[tuple[Expr, int]], Affine] = Memo()
 
     def run(self, e: Expr) -> Expr:
-        """`e` simplified until nothing changes any more."""
+        """`e` simplified to a fixed point."""
         for _ in range(MAX_ROUNDS):
             result = self.once(e)
             if result is e:
@@ -265,7 +266,7 @@ def _compare(e: Binary, s: Simplifier) -> Expr:
 
 
 def _extremum(e: Binary, s: Simplifier) -> Expr:
-    """`min` or `max` without the operands that another one always beats."""
+    """`min` or `max` without the operands that another one bounds."""
     kept: list[Expr] = []
     for operand in _flatten(e.op, e):
         for value in _flatten(e.op, s.once(operand)):

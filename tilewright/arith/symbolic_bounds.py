@@ -1,11 +1,11 @@
-"""The most that a size can be while sizes in it are only known to lie between 0 and a limit.
+"""Upper bounds of sizes that depend on unknown sizes, each between 0 and a limit.
 
     most(n * 4, {"n": N})                N * 4
     most(min(n, N - n), {"n": N})        N
     most(n * (N // n), {"n": N})         N
 
-Sizes need not grow with the unknown one, so its limit alone does not give the answer. What is found
-may be more than what is ever reached, but never less. Other names are sizes of at least 0.
+A size need not be monotonic in an unknown one, so inserting the limit is not enough. The bounds are
+sound, not always tight. Other names are sizes of at least 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewright.arith.walk import free_vars
 
 
 def most(e: Expr, limits: Mapping[str, Expr]) -> Expr | None:
-    """The most that `e` can be, as an expression of the other sizes; None if nothing is found."""
+    """An upper bound of `e` as an expression of the other sizes; None if none is found."""
     found = upper(e, {name: limit + 1 for name, limit in limits.items()})
     if found is None:
         found = _Ends(limits).of(e, greatest=True)
@@ -50,7 +50,7 @@ class _Ends:
         return None if known is None else const(known)
 
     def positive(self, e: Expr) -> Expr | None:
-        """The most that `e` can be, 0 if that is less."""
+        """The upper bound of `e`, at least 0."""
         found = self.of(e, True)
         return None if found is None else maximum(found, const(0))
 
@@ -127,12 +127,12 @@ def _quotient(ends: _Ends, e: Binary, greatest: bool) -> Expr | None:
 
 
 def _modulo(ends: _Ends, e: Binary, greatest: bool) -> Expr | None:
-    """What is left over has the divisor's sign."""
+    """The result has the divisor's sign."""
     return ends.positive(e.b - 1) if greatest else None
 
 
 def _remainder(ends: _Ends, e: Binary, greatest: bool) -> Expr | None:
-    """What is left over has the dividend's sign."""
+    """The result has the dividend's sign."""
     return ends.positive(e.a) if greatest else None
 
 

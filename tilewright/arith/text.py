@@ -62,8 +62,7 @@ _PREFIX_LEVEL = 9
 _NAMED_BINARY = ("min", "max", "rem")
 
 
-# Texts of more characters are put together anew: an expression that shares its parts may be short
-# to build and very long to write.
+# Longer texts are not cached: the text of a DAG may be exponentially longer than the DAG.
 _KEPT_UP_TO = 256
 _TEXTS: Memo[Expr, str] = Memo()
 

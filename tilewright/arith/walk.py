@@ -96,7 +96,7 @@ def rewrite(
 ) -> Expr:
     """Rebuild bottom-up; `f` gives a replacement for a rebuilt node, or `None` to keep it.
 
-    `memo` keeps what was found out for the next expression that the same `f` is used on.
+    `memo` caches results for other expressions with the same `f`.
     """
     known = {} if memo is None else memo
 
@@ -114,7 +114,7 @@ def rewrite(
 def substitute(e: Expr, values: Mapping[str, Expr], memo: dict[Expr, Expr] | None = None) -> Expr:
     """`e` with its free variables replaced by name, constants folded.
 
-    `memo` keeps what was found out for the next expression with the same values.
+    `memo` caches results for other expressions with the same values.
     """
     known = {} if memo is None else memo
 
@@ -145,7 +145,7 @@ def _substitute_reduce(e: Reduce, values: Mapping[str, Expr]) -> Expr:
 def subexpressions(e: Expr, seen: set[Expr] | None = None) -> Iterator[Expr]:
     """Every distinct node of `e`, parents before children.
 
-    Nodes in `seen` are left out with all that is in them; those that are found are added.
+    Nodes in `seen` are skipped with their subexpressions; visited nodes are added to it.
     """
     seen = set() if seen is None else seen
     stack = [e]

@@ -52,7 +52,7 @@ class PrimitiveMethods(ABC):
         return self._name("cache_read", block, buffer, scope)
 
     def cache_write(self, block: str, scope: str) -> str:
-        """Let a block write to memory of its own, and copy that to where it wrote before."""
+        """Let a block write to a new buffer, and copy that to the old one."""
         return self._name("cache_write", block, scope)
 
     def compute_at(self, block: str, loop: str) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class PrimitiveMethods(ABC):
         return self._names("compute_at", block, loop)
 
     def decompose_reduction(self, block: str, loop: str) -> str:
-        """Start a reduction in a block of its own, just before a loop around the reduction."""
+        """Initialize a reduction in a separate block, just before a loop around the reduction."""
         return self._name("decompose_reduction", block, loop)
 
     def fuse(self, *loops: str) -> str:

@@ -1,12 +1,12 @@
-"""`add_unit_loop(first)`: the nests from a block on go into a loop of one iteration.
+"""`add_unit_loop(first)`: wrap the nests from a block on in a loop of one iteration.
 
     for i in serial(M) { ... }              for once in serial(1) {
     for j in serial(N) { ... }         →      for i in serial(M) { ... }
                                               for j in serial(N) { ... }
                                             }
 
-Bound to the grid of a GPU, the nests in it run in one block of threads, one after the other.
-Without a block it is everything; the loop is called `once`.
+Bound to a GPU's grid, it makes the nests run one after another in one thread block. Without an
+argument it wraps all nests. The loop is called `once`.
 """
 
 from __future__ import annotations

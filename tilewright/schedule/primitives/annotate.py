@@ -1,8 +1,8 @@
-"""`annotate(name, key, value)`: a note on a loop or block for the steps after scheduling.
+"""`annotate(name, key, value)`: annotate a loop or block for finalization and code generation.
 
     for i in parallel(M) { ... }    →    for i in parallel(M) {versioned=1} { ... }
 
-A note under the same key is replaced.
+An annotation with the same key is replaced.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""`bind(loop, "grid" | "thread" | "warp" | "allreduce")`: a loop runs on the parts of a GPU.
+"""`bind(loop, "grid" | "thread" | "warp" | "allreduce")`: map a loop to the parallelism of a GPU.
 
     for i.0 in serial(M // 256) {              for i.0 in grid(M // 256) {
       for i.1 in serial(256) { ... }      →      for i.1 in thread(256) { ... }
     }                                          }
 
-Each iteration of a grid loop is a block of threads. The threads of a block share the iterations of
-each thread loop; of nested ones the innermost changes fastest from thread to thread. Several thread
-loops may follow one another in a grid loop: the threads go through them together. An iteration of a
-warp loop is for all threads of a warp at once, by instructions that such a loop is filled with.
+Each iteration of a grid loop is a thread block. The iterations of a thread loop are distributed
+over the threads of the block; in nested thread loops the innermost index varies fastest with the
+thread number. Several thread loops may follow one another in a grid loop; the block executes them
+in order. Each iteration of a warp loop is executed by all threads of a warp, by warp-level
+instructions.
 
-The iterations must not depend on each other; see `schedule/loop_kind.py`. An allreduce loop is the
-exception: all it does is a reduction of what each thread has, of which every one gets the result.
+The iterations must be independent; see `schedule/loop_kind.py`. The exception is an allreduce loop:
+a reduction of one value of each thread, whose result every thread gets.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _check_reduction(func: Func, spine: Spine) -> None:
 
 
 def _check_nesting(func: Func, spine: Spine, level: str) -> None:
-    """A grid loop is in no other bound loop; nothing runs in several threads twice over."""
+    """A grid loop is in no bound loop; all bound loops are in serial or bound loops only."""
     loop = target_loop(spine)
     around = [outer for outer in loops_of(spine[:-1]) if outer.kind in LEVELS]
     wrong = around[0] if level == "grid" and around else _other_kind(spine)

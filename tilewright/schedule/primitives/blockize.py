@@ -1,4 +1,4 @@
-"""`blockize(loop)`: a loop and all in it become the body of a block that stands for a whole tile.
+"""`blockize(loop)`: make the body of a loop the body of a block for a whole tile.
 
     for i.0 in serial(M // 8) {            for i.0 in serial(M // 8) {
       for i.1 in serial(8) {                 block "C.tile" [vi.o: S(M // 8) = i.0]
@@ -9,9 +9,9 @@
                                                }
                                            }
 
-The new block is called `<block>.tile`, its iterators `<iterator>.o`. What starts a reduction is
-then its, in loops `<block>.init.axN` around a block `<block>.init`. Each tile must be whole:
-split by divisors, or `pad` first.
+The new block is called `<block>.tile`, its iterators `<iterator>.o`. It takes over the
+initialization of a reduction, as a block `<block>.init` in loops `<block>.init.axN`. Each tile must
+be full: split by divisors, or `pad` first.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _only_block(func: Func, at: Spine) -> Spine:
 
 
 def _init(func: Func, block: Block, nest: Spine) -> Stmt | None:
-    """What starts all elements of a tile."""
+    """The initialization of all elements of a tile."""
     if block.init is None:
         return None
     check_once(func, block, loops_of(nest), "blockize", own=True)

@@ -8,10 +8,10 @@
                                                   block "C" ... { C[v] = A.local[v] * 2.0 }
                                                 }
 
-The copy, a block and an allocation of the same name, is made of all of the buffer just before the
-outermost loop around the block; `compute_at` moves it to where it is needed. In loops whose
-iterations each write all of the buffer anew, the copy is made in each of them. Where there is such
-a copy already, still of all of the buffer, the block reads that one too.
+The copy is a block and an allocation of the same name. It copies the whole buffer just before the
+outermost loop around the block; `compute_at` moves it inwards. In loops whose every iteration
+rewrites the whole buffer, each iteration makes a copy. An existing copy of the whole buffer is
+shared.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def cache_read(func: Func, block: str, buffer: str, scope: str) -> Func:
 
 
 def _place(func: Func, block: str, buffer: str) -> Spine:
-    """The way to the outermost nest before which all of the buffer is there.
+    """The spine to the outermost nest before which the whole buffer is written.
 
-    That is the outermost of all, but in loops each iteration of which writes the buffer anew.
+    That is the outermost nest, except in loops whose every iteration rewrites the buffer.
     """
     spine = block_spine(func, block)
     made = writers(func, buffer)
@@ -89,7 +89,7 @@ def _place(func: Func, block: str, buffer: str) -> Spine:
 
 
 def _moves(leaf: Stmt, buffer: str, loop: str) -> bool:
-    """Whether a leaf writes other elements of a buffer in each iteration of a loop."""
+    """Whether a leaf writes different elements of a buffer in each iteration of a loop."""
     if not isinstance(leaf, Block):
         return True
     starts = [start for r in leaf.writes if r.buffer == buffer for start, _ in r.ranges]

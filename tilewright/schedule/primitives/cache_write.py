@@ -1,4 +1,4 @@
-"""`cache_write(block, scope)`: a block writes a buffer of its own, copied out afterwards.
+"""`cache_write(block, scope)`: a block writes to a new buffer, which is copied out afterwards.
 
     for i in serial(M) {                        alloc C.local: f32[M] @local
       block "C" ... { C[v] = A[v] * 2.0 }       for i in serial(M) {
@@ -8,10 +8,10 @@
                                                   block "C.wb" ... { C[v0] = C.local[v0] }
                                                 }
 
-The new buffer is called `<buffer>.<scope>`, the block that copies it out `<buffer>.wb`; it stands
-just after the outermost loop around the block alone, `reverse_compute_at` moves it to where it is
-ready. In loops that other blocks stand in, too, it copies what is written in one iteration.
-A block that starts the same buffer, in the same loops, writes the new one, too.
+The new buffer is called `<buffer>.<scope>`, the block that copies it out `<buffer>.wb`. The copy
+follows the outermost loop that holds only the block; `reverse_compute_at` moves it inwards. In
+loops that hold other blocks too, it copies what one iteration writes. A block in the same loops
+that initializes the buffer also writes to the new one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tilewright.schedule.tree import (
 
 
 def cache_write(func: Func, block: str, scope: str) -> Func:
-    """Let a block write to memory of its own, and copy that to where it wrote before."""
+    """Let a block write to a new buffer, and copy that to the old one."""
     old = target_block(block_spine(func, block))
     buffer, started = _written(func, old)
     name, copier = f"{buffer}.{scope}", f"{buffer}.wb"
@@ -66,7 +66,7 @@ def cache_write(func: Func, block: str, scope: str) -> Func:
 
 
 def _written(func: Func, block: Block) -> tuple[str, tuple[str, ...]]:
-    """The buffer that a block writes, and the block that starts it, if that is another one."""
+    """The buffer that a block writes, and the block that initializes it, if that is another one."""
     starter = f"{block.name}.init"
     if starter not in {b.name for b in blocks(func.body)}:
         return only_buffer(func, block, "cache-write"), ()

@@ -1,4 +1,4 @@
-"""`compute_at(block, loop)`: a producer moves into a loop of its consumers, as they need it.
+"""`compute_at(block, loop)`: move a producer into a loop of its consumers.
 
     for i in serial(M) { block "T" ... }            for j.0 in serial(M // 8) {
     for j.0 in serial(M // 8) {                       for T.ax0 in serial(8) {
@@ -7,8 +7,9 @@
       }                                               for j.1 in serial(8) { block "C" ... }
     }                                               }
 
-The block gets a loop `<block>.axN` for each of its iterators. Where consumers may need less than
-what is in the box that covers all they read, or the box passes the end, the rest is not computed.
+Each iteration computes the bounding box of what the consumers read in it. The block gets a loop
+`<block>.axN` for each of its iterators. Elements of the box that are out of bounds, or that no
+consumer may need, are guarded.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _consumers(func: Func, producer: Block, buffer: str, at: Spine) -> list[Spin
 
 
 def _range(block: Block, it: Iter, box: list[Range], scope: Extents, around: set[str]) -> Range:
-    """What an iterator must run over so that the block writes the box.
+    """The range of an iterator for which the block writes the box.
 
     One that is no index of what is written, but tells where in loops `around` both the block is,
     stays as it is.

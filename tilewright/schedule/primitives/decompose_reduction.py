@@ -1,4 +1,4 @@
-"""`decompose_reduction(block, loop)`: what starts a reduction moves out, to just before a loop.
+"""`decompose_reduction(block, loop)`: move the initialization of a reduction to just before a loop.
 
     for i in serial(M) {                          for i in serial(M) {
       for k in serial(K) {                          block "C.init" [vi: S(M) = i] { C[vi] = 0.0 }
@@ -7,8 +7,8 @@
       }                                             }
     }                                             }
 
-The loop must be around all loops that the block reduces over. Spatial loops inside it are repeated
-for the new block, with their kinds, as `<block>.init.ax0`, `<block>.init.ax1`, ...
+The loop must enclose all reduction loops of the block. Spatial loops inside it are repeated for the
+new block, with their kinds, as `<block>.init.ax0`, `<block>.init.ax1`, ...
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tilewright.schedule.tree import (
 
 
 def decompose_reduction(func: Func, block: str, loop: str) -> Func:
-    """Start a reduction in a block of its own, just before a loop around the reduction."""
+    """Initialize a reduction in a separate block, just before a loop around the reduction."""
     spine = block_spine(func, block)
     old = target_block(spine)
     at = target_loop(loop_spine(func, loop))

@@ -1,4 +1,4 @@
-"""`fuse(a, b, ...)`: perfectly nested loops become one, called `a_b` (the last part of b's name).
+"""`fuse(a, b, ...)`: fuse perfectly nested loops into `a_b` (of b's name the last part).
 
 for mm.i0 in serial(M) {                           for mm.i0_i1 in serial(M * N) {
   for mm.i1 in serial(N) {                           block "mm" [vi: S(M) = mm.i0_i1 // N,

@@ -1,4 +1,4 @@
-"""`inline(block)`: a block that computes each element on its own moves into all its readers.
+"""`inline(block)`: substitute an elementwise block into all its readers.
 
     alloc T: f32[M]                                          for j in serial(M) {
     for i in serial(M) {                                       block "C" [v: S(M) = j] ...
@@ -43,7 +43,7 @@ def inline(func: Func, block: str) -> Func:
 
 
 def single_store(func: Func, block: Block, step: str) -> Store:
-    """The one store that is all of a block's code."""
+    """The single store that a block consists of."""
     if block.init is not None or any(it.kind == "R" for it in block.iters):
         message = f'block "{block.name}" is a reduction, {step} needs one computed in one go'
         raise refuse(func, f"{step}.reduction", message, block)
@@ -73,7 +73,7 @@ def _formal_indices(func: Func, block: Block, store: Store) -> dict[str, int]:
 
 
 class _Inliner:
-    """Puts the value of a store in place of loads of what it writes."""
+    """Replaces loads of the buffer that a store writes by the stored value."""
 
     def __init__(self, block: Block, store: Store, formal: dict[str, int]) -> None:
         self.block = block

@@ -1,12 +1,12 @@
-"""`narrow_accumulator(block)`: a sum of widened products accumulates in the products' own type.
+"""`narrow_accumulator(block)`: accumulate a sum of widened products in the products' type.
 
     alloc C: f32[M, N]                              alloc C: f16[M, N]
     block "C" ... init { C[i, j] = 0.0 }      →     block "C" ... init { C[i, j] = 0.0 }
       { C[i, j] += f32(A[i, k] * B[k, j]) }           { C[i, j] += A[i, k] * B[k, j] }
     block "y" ... { y[i, j] = C[i, j] }             block "y" ... { y[i, j] = f32(C[i, j]) }
 
-A formula that widens its products, not their factors, allows that for a few terms at a time
-(`tilewright/ops/accumulation.py`): cut a longer reduction with `rfactor` and narrow the parts.
+An expression that widens its products rather than their factors allows this for a few terms
+(`tilewright/ops/accumulation.py`). Split a longer reduction with `rfactor` and narrow the parts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def narrow_accumulator(func: Func, block: str) -> Func:
 
 
 class _Narrowing:
-    """How accesses to the accumulator change: what is read is widened, what is added is not."""
+    """Rewrites accesses to the accumulator: loads are widened, added terms are not."""
 
     def __init__(self, narrow: DType, wide: DType) -> None:
         self.narrow = narrow

@@ -1,4 +1,4 @@
-"""`pad(block, iterator, multiple)`: a block computes up to the next multiple, the rest unused.
+"""`pad(block, iterator, multiple)`: round the extent of a block's iterator up to a multiple.
 
     alloc T: f32[M]                            alloc T: f32[(M + 7) // 8 * 8]
     for i in serial(M) {                       for i in serial((M + 7) // 8 * 8) {
@@ -6,8 +6,8 @@
         { T[v] = A[v] * 2.0 }                      { T[v] = A[min(v, M - 1)] * 2.0 }
     }                                          }
 
-Split by the multiple afterwards, the loop needs no guard. Readers keep reading what they did;
-elements past the original end are computed from clamped indices and mean nothing.
+The loop can then be split by the multiple without a guard. Readers are unchanged. Elements past the
+original end are computed from clamped indices and are never read.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _iterator(func: Func, block: Block, name: str) -> Iter:
 
 
 def _loop(func: Func, spine: Spine, block: Block, it: Iter) -> str:
-    """The loop that the iterator is bound to, its own over its whole domain."""
+    """The loop that the iterator is bound to, alone and over its whole domain."""
     for s in spine:
         if isinstance(s, For) and it.binding is Var(s.name):
             if s.extent is not it.extent:
@@ -100,7 +100,7 @@ def _grown(func: Func, block: Block, buffer: Buffer, it: Iter, size: Expr) -> Bu
 
 
 def _is_masked_beyond(mask: Expr | None, index: Expr, size: Expr) -> bool:
-    """Whether a condition of the mask keeps the index below the size: nothing else is read."""
+    """Whether a condition of the mask keeps the index below the size."""
     return mask is not None and any(
         isinstance(c, Binary) and c.op == "lt" and prove(c.b - c.a <= size - index)
         for c in conjuncts(mask)

@@ -1,8 +1,8 @@
-"""`parallel(loop)`: the iterations of a loop run on several threads.
+"""`parallel(loop)`: run the iterations of a loop on several threads.
 
     for i in serial(M) { ... }    →    for i in parallel(M) { ... }
 
-The iterations must not depend on each other; see `schedule/loop_kind.py`.
+The iterations must be independent; see `schedule/loop_kind.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`reindex_cache_read(block, buffer, scope)`: a block's reads of a buffer are prefetched.
+"""`reindex_cache_read(block, buffer, scope)`: prefetch a block's reads of a buffer.
 
     for i in serial(M) {                        alloc B.held: f32[M] @register
       block "C" ... {                           for i.B.held in serial(M) {
@@ -8,9 +8,9 @@
                                                   block "C" ... { C[v] = A[v] + B.held[v] }
                                                 }
 
-The copy is indexed by the block's iterators, however the buffer is read. Its loops are those in
-which the block stands alone, of the same kinds: the thread that needs an element loads it. Loads
-one after another need not wait for stores between them.
+The copy is indexed by the block's iterators, however the buffer is indexed. Its loops repeat those
+that hold only the block, with their kinds, so that the thread that needs an element loads it. The
+loads are then issued together, without stores between them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def reindex_cache_read(func: Func, block: str, buffer: str, scope: str) -> Func:
 
 
 def _reading(block: Block, load: Load, place: Load, known: dict[str, Buffer]) -> Block:
-    """The block, with what is held in place of what it loaded."""
+    """The block, reading the copy."""
 
     def held(e: Expr) -> Expr | None:
         return place if e is load else None
@@ -71,7 +71,7 @@ def _reading(block: Block, load: Load, place: Load, known: dict[str, Buffer]) ->
 
 
 def _only_load(func: Func, block: Block, buffer: str) -> Load:
-    """The one way in which a block, which is a formula at each point, reads a buffer."""
+    """The single load of a buffer in an elementwise block."""
     body = block.body
     found = {x for x in loads(body.value) if x.buffer == buffer} if isinstance(body, Store) else ()
     plain = block.init is None and all(it.kind == "S" for it in block.iters)
@@ -91,5 +91,5 @@ def _alone(func: Func, block: str) -> Spine:
 
 
 def reindex_cache_read_name(func: Func, block: str, buffer: str, scope: str) -> str:
-    """The name of what is held: both the block that reads it and its buffer."""
+    """The name of the copy: of its block and of its buffer."""
     return f"{buffer}.held"

@@ -1,4 +1,4 @@
-"""`reorder(l1, l2, ...)`: loops of one perfect nest change places.
+"""`reorder(l1, l2, ...)`: permute loops of one perfect nest.
 
     for i in serial(M) {                for k in serial(K) {
       for j in serial(N) {                for j in serial(N) {
@@ -6,7 +6,7 @@
       }                                   }
     }                                   }
 
-The named loops take each other's places in the given order; loops between them stay.
+The named loops are put in the given order into the positions they have; other loops stay.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _check_extents(func: Func, order: list[For]) -> None:
 
 
 def _check_reductions(func: Func, before: list[For], after: list[For]) -> None:
-    """A loop around a whole reduction restarts it, so the loops of the reduction stay inside."""
+    """A loop around a whole reduction reinitializes it: the reduction's loops stay inside."""
     for block in blocks(before[-1].body):
         reduced = bound_loops(block, "R")
         if any(f.name in reduced for f in before) and _order(before, reduced) != _order(

@@ -1,4 +1,4 @@
-"""`reverse_compute_at(block, loop)`: a consumer moves into a loop of its producer, after it.
+"""`reverse_compute_at(block, loop)`: move a consumer into a loop of its producer, after it.
 
     for i.0 in serial(M // 8) {                     for i.0 in serial(M // 8) {
       for k in serial(K) {                            for k in serial(K) {
@@ -9,9 +9,9 @@
       block "C" ... reads T[v] ...                    }
     }                                               }
 
-In each iteration of the loop the block runs for what its producers finish there; it gets a loop
-`<block>.axN` for each of its iterators. A reduction must be finished within the loop, and what the
-block itself reduces over must be complete there.
+In each iteration of the loop the block consumes what its producers finish in it. It gets a loop
+`<block>.axN` for each of its iterators. A producer's reduction must be complete within one
+iteration, and so must all inputs of the block's own reduction.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _constrain(
 
 
 def _bound(it: Iter, around: set[str]) -> Range | None:
-    """Where an iterator stays that only tells where in the loops around all this is."""
+    """The value of an iterator that depends only on the loops around both blocks."""
     outer = free_vars(it.binding)
     return Range(it.binding, ONE) if it.kind == "S" and outer and outer <= around else None
 

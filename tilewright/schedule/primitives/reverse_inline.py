@@ -1,4 +1,4 @@
-"""`reverse_inline(block)`: an elementwise consumer merges into the block that it reads.
+"""`reverse_inline(block)`: merge an elementwise consumer into its producer.
 
     for i in serial(M) {                                     for i in serial(M) {
       block "T" [v: S(M) = i] ... { T[v] = A[v] * 2.0 }        block "T" [v: S(M) = i] ...
@@ -82,7 +82,7 @@ def _merged(
 
 
 def _source(func: Func, block: Block, store: Store) -> tuple[str, tuple[Expr, ...]]:
-    """The allocation that the block reads once, each element with its own iterators as index."""
+    """The allocation that the block reads once, indexed by its own iterators."""
     known = buffers(func)
     parameters = {b.name for b in func.params}
     for load in loads(store.value):
@@ -109,7 +109,7 @@ def _is_identity(block: Block, load: Load, shape: tuple[Expr, ...]) -> bool:
 
 
 def _check_between(func: Func, producer: Block, consumer: Block) -> None:
-    """Nothing between the two may touch what the consumer writes."""
+    """No statement between the two may access what the consumer writes."""
     inside = False
     for leaf in leaves(func.body):
         if leaf is consumer:

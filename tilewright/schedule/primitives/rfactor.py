@@ -1,4 +1,4 @@
-"""`rfactor(block, loop)`: a reduction is cut into partial ones, one an iteration of a loop.
+"""`rfactor(block, loop)`: split a reduction into partial ones, one for each iteration of a loop.
 
     for i in serial(M) {                          alloc s.rf: f32[4, M]
       for k.0 in serial(K // 4) {                 for i in serial(M) {
@@ -16,11 +16,11 @@
                                                       { s[vi] += s.rf[vk.1, vi] }
                                                   }
 
-The loop becomes spatial, so it can be vectorised. The partial results live in `<buffer>.rf`, which
-has one more dimension in front; `<block>.rf` keeps the loops, the block itself gets new ones
-`<block>.final.axN` over what is left, just after the nest. Where a reduction loop is guarded, not
-every partial result would be started, so a block `<block>.rf.init` of its own starts them all.
-A reduction that is cut again, to combine partial results in steps, gives `.rf2` and `.final2`.
+The loop becomes spatial, so it can be vectorized. The partial results are in `<buffer>.rf`, which
+has one more dimension in front. `<block>.rf` keeps the loops; the block itself, just after the
+nest, gets new loops `<block>.final.axN` over the partial results. A guarded reduction loop would
+leave some partial results uninitialized, so a separate block `<block>.rf.init` initializes them.
+A second `rfactor` of the same reduction gives `.rf2` and `.final2`.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _own_nest(func: Func, spine: Spine, block: Block, axis: For) -> tuple[Stmt, 
 
 
 class _Partial:
-    """The block that computes the partial results, and what starts them."""
+    """The block that computes the partial results, and their initialization."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class _Partial:
         return simplify_loads(substitute(reduction.term, values), extents)
 
     def block(self) -> Block:
-        """The block; where reduction loops are guarded, something else must start it."""
+        """The block; where reduction loops are guarded, it has no init of its own."""
         return make_block(
             self.name,
             self.iters,
@@ -173,7 +173,7 @@ class _Partial:
         )
 
     def init_nest(self) -> Stmt:
-        """Loops that start every partial result, whatever the guard leaves out."""
+        """Loops that initialize every partial result, guarded or not."""
         name = f"{self.name}.init"
         check_block_free(self.func, name)
         unguarded = replace(self.block(), predicate=self.predicate)

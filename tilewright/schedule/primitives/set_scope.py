@@ -1,9 +1,9 @@
-"""`set_scope(buffer, scope)`: where an allocation lives: `global`, `local`, `register` and others.
+"""`set_scope(buffer, scope)`: the memory of an allocation: `global`, `local`, `register` etc.
 
     alloc T: f32[8, 12]    →    alloc T: f32[8, 12] @local
 
-Buffers keep their whole shape until finalization, which shrinks them to what is used at a time; so
-a buffer chosen for registers is checked only there.
+Buffers keep their full shape until finalization, which shrinks them to what is live at a time.
+Whether a buffer fits into registers is therefore checked only there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`split(loop, [?, f1, f2, ...])`: one loop becomes a nest of loops `loop.0, loop.1, ...`.
+"""`split(loop, [?, f1, f2, ...])`: split a loop into a nest of loops `loop.0, loop.1, ...`.
 
     for i in serial(M) {                        for i.0 in serial((M + 7) // 8) {
       block "C" [vi: S(M) = i] ...                for i.1 in serial(8) {
@@ -7,8 +7,8 @@
                                                   }
                                                 }
 
-At most one factor is left open; it takes what the others leave over, rounded up. Where the factors
-are not seen to multiply to the extent exactly, every block beneath is guarded.
+At most one factor may be left open; it becomes the extent divided by the others, rounded up. Where
+the product of the factors is not proved equal to the extent, every block inside is guarded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The table of primitives: the names of schedule steps, and the modules of their functions.
 
-A primitive is a function `(func, *args) -> Func`. Where it makes things that later steps refer to,
-a second function with the same arguments gives their names.
+A primitive is a function `(func, *args) -> Func`. If it makes loops, blocks or buffers, a second
+function with the same arguments gives their names to later steps.
 """
 
 from __future__ import annotations

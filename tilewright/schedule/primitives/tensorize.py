@@ -1,4 +1,4 @@
-"""`tensorize(block, intrinsic)`: a block that computes what an instruction does becomes it.
+"""`tensorize(block, intrinsic)`: replace the body of a block by a hardware intrinsic.
 
     block "C.tile" [...] reads A[...], B[...] writes C[...] {      block "C.tile" [...] ... {
       for i, j, k in serial(8, 12, 4) {                              tile mma C[vi.o * 8 : 8, ...]
@@ -6,7 +6,7 @@
       }                                                                using "fma_tile"
     }                                                              }
 
-`blockize` makes such blocks. A machine that lacks the instruction runs the tile's expansion.
+`blockize` makes such blocks. On a target without the instruction the tile's expansion runs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def tensorize(func: Func, block: str, intrinsic: str) -> Func:
 
 
 def _operand(func: Func, block: Block, found: Match, param: Buffer, intrinsic: str) -> Region:
-    """The region of the block that an operand is; it must lie as the intrinsic reads it."""
+    """The region of an operand; its memory layout must be what the intrinsic reads."""
     actual = dict(found.operands)[param.name]
     sizes: dict[str, Expr] = {name: const(size) for name, size in found.sizes}
     wanted = tuple(substitute(d, sizes) for d in param.shape)
@@ -61,7 +61,7 @@ def _operand(func: Func, block: Block, found: Match, param: Buffer, intrinsic: s
 
 
 def _lies_well(region: Region, shape: Shape, wanted: Shape, row: Intrinsic) -> bool:
-    """Whether a region of a buffer of `shape` is what the instruction takes as an operand."""
+    """Whether a region of a buffer of `shape` has the layout of the instruction's operand."""
     if row.strided:
         return _rows_apart(region, shape, wanted)
     tail = tuple(extent for _, extent in region.ranges[-len(wanted) :])
@@ -71,7 +71,7 @@ def _lies_well(region: Region, shape: Shape, wanted: Shape, row: Intrinsic) -> b
 
 
 def _rows_apart(region: Region, shape: Shape, wanted: Shape) -> bool:
-    """Whether each row of the operand is contiguous; the rows may have any distance."""
+    """Whether each row of the operand is contiguous; the row stride is arbitrary."""
     extents = [extent for _, extent in region.ranges]
     long = tuple(n for n in extents if n is not const(1))
     within = len(wanted) - 1

@@ -14,12 +14,12 @@
                                                       block "z" { z[...] = f(y.sum[b, i, j]) }
                                                     }
 
-All axes of M become one, as do those of N, of the batch and of K; M, N and K are rounded up to
-multiples of `m`, `n` and `k`. The operands have zeros there; past the last row or column, which
-nothing reads, they may have any elements of their buffers. All GEMMs are then tiled in the same
-way, convolutions (implicit GEMM) too; see `schedule/analysis/gemm.py`. The one block that reads the
-result has the same rows and columns. `a` and `b` are the orders of the dimensions of the two
-matrices. With `swap_ab` it is the transposed GEMM: M and N, A and B change places.
+The axes of M are fused into one, as are those of N, of the batch and of K. M, N and K are rounded
+up to multiples of `m`, `n` and `k`; K is padded with zeros, and rows and columns past the end,
+which are never read, hold arbitrary elements. All GEMMs can then be tiled in the same way,
+convolutions (implicit GEMM) too; see `schedule/analysis/gemm.py`. The single block that reads the
+result gets the same rows and columns. `a` and `b` are the orders of the dimensions of the two
+matrices. `swap_ab` builds the transposed GEMM: M and N, A and B are exchanged.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def to_gemm(
 
 @node
 class _Axis:
-    """One axis made of several: its loop variable, how far it goes and is rounded up."""
+    """One axis fused of several: its loop variable, its extent and its rounded extent."""
 
     name: str
     iters: tuple[Iter, ...]
@@ -99,11 +99,11 @@ class _Axis:
 
     @property
     def inside(self) -> Expr:
-        """The condition under which a number of the rounded axis is one of the axis."""
+        """The condition that an index of the rounded axis is within the axis."""
         return TRUE if prove(self.padded <= self.extent) else self.var < self.extent
 
     def values(self) -> dict[str, Expr]:
-        """What the axes that it is made of are at its variable."""
+        """The indices of the fused axes, computed from its variable."""
         found: dict[str, Expr] = {}
         rest: Expr = self.var
         for it in reversed(self.iters[1:]):
@@ -121,7 +121,7 @@ def _axis(name: str, iters: Sequence[Iter], multiple: int) -> _Axis:
 
 
 def _fits_buffer(indices: Sequence[Expr], buffer: Buffer, extents: Mapping[str, Expr]) -> bool:
-    """Whether a buffer has elements at all of some indices."""
+    """Whether all of some indices are in the bounds of a buffer."""
     pairs = zip(indices, buffer.shape, strict=True)
     return all(prove(index < size, extents) for index, size in pairs)
 

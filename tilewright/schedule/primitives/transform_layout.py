@@ -1,4 +1,4 @@
-"""`transform_layout(buffer, parts)`: a buffer's dimensions are blocked and permuted.
+"""`transform_layout(buffer, parts)`: block and permute the dimensions of a buffer.
 
     func @mm(..., B: f32[K, N], ...)          func @mm(..., B: f32[(N + 11) // 12, K, 12], ...)
                                                 layout B = pack [K, N] -> [d1 // 12, d0, d1 % 12]
@@ -7,7 +7,7 @@
     transform_layout("B", [[1, 12, 0], [0, 0, 0], [1, 12, 1]])
 
 Each part is `[axis, block, place]`: `block` 0 is the whole dimension, otherwise `place` 0 is the
-number of the block and 1 the place in it. The caller of a function packs parameters accordingly.
+block number and 1 the offset in the block. The caller of a function packs parameters accordingly.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def transform_layout(func: Func, buffer: str, parts: Sequence[Sequence[int]]) ->
 
 
 def _checked(func: Func, buffer: Buffer, parts: Sequence[Sequence[int]]) -> tuple[Part, ...]:
-    """The parts, which must take each dimension apart completely."""
+    """The parts, which must cover each dimension completely."""
     found: tuple[Part, ...] = tuple((axis, block, place) for axis, block, place in parts)
     by_axis: dict[int, list[tuple[int, int]]] = {}
     for axis, block, place in found:

@@ -1,9 +1,9 @@
-"""`unroll(loop)`: the body of a loop is repeated in the code.
+"""`unroll(loop)`: repeat the body of a loop in the code.
 
     for i in serial(2) { y[i] = x[i] }    →    y[0] = x[0]
                                                y[1] = x[1]
 
-That happens when the function is finalized; until then the loop is `for i in unroll(2)`.
+Finalization does this; until then the loop is `for i in unroll(2)`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`vectorize(loop)`: all iterations of a loop run as one vector operation.
+"""`vectorize(loop)`: run all iterations of a loop as one vector operation.
 
     for i in serial(4) { y[i] = x[i] }    →    for i in vectorize(4) { y[i] = x[i] }
 
