@@ -35,7 +35,7 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import divisors
 from tilewright.schedule.builtin.cpu.parallelize import (
-    MANY,
+    BALANCED_TASKS_PER_CORE,
     PARALLEL_WORK,
     fuse_parallel,
     is_parallel,
@@ -45,13 +45,13 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
 # Rows that are read side by side: fewer than the streams that a prefetcher follows.
-ROWS = 8
+STREAMED_ROWS = 8
 # Bytes of a row that are read at once, at least: shorter streams end before they are prefetched.
-LEAST_PANEL = 1024
+MIN_PANEL_BYTES = 1024
 # Rows that a part must have, for its result to be cheap beside it.
-LEAST_ROWS = 4 * ROWS
+MIN_PART_ROWS = 4 * STREAMED_ROWS
 # Load imbalance that parts may have.
-EVEN = 1.1
+MAX_IMBALANCE = 1.1
 
 
 def is_column_reduction(block: Block, graph: BlockGraph) -> bool:
@@ -81,8 +81,8 @@ def _panel(block: Block, target: CpuTarget) -> int:
     dtype, column = value_of(block).dtype, typical_extent(spatial(block)[-1].extent)
     lanes = min(target.lanes(dtype.bits), column)
     least = -(-column * dtype.bytes // (target.l1 // 4))
-    wanted = -(-MANY * target.cores // _tasks(block))
-    count = max(least, min(wanted, column * dtype.bytes // LEAST_PANEL))
+    wanted = -(-BALANCED_TASKS_PER_CORE * target.cores // _tasks(block))
+    count = max(least, min(wanted, column * dtype.bytes // MIN_PANEL_BYTES))
     return -(-column // (lanes * count)) * lanes
 
 
@@ -98,8 +98,8 @@ def _parts(block: Block, columns: int, target: CpuTarget) -> int:
         return 1
     panels = -(-typical_extent(spatial(block)[-1].extent) // columns)
     tasks = _tasks(block) * panels
-    possible = [n for n in divisors(rows) if n == 1 or rows // n >= LEAST_ROWS]
-    return min(possible, key=lambda n: max(EVEN, load_imbalance(tasks * n, target.cores)))
+    possible = [n for n in divisors(rows) if n == 1 or rows // n >= MIN_PART_ROWS]
+    return min(possible, key=lambda n: max(MAX_IMBALANCE, load_imbalance(tasks * n, target.cores)))
 
 
 def _schedule_nest(
@@ -112,13 +112,13 @@ def _schedule_nest(
     rows = [typical_extent(it.extent) for it in reductions(block)]
     lanes = min(target.lanes(value_of(block).dtype.bits), columns)
     panel, vector, lane = sch.split(last, [None, columns // lanes, lanes])
-    if len(rows) == 1 and rows[0] <= ROWS:
+    if len(rows) == 1 and rows[0] <= STREAMED_ROWS:
         row = sums[0]
         sch.reorder(*outer, panel, vector, row, lane)
         *_, written = sch.reverse_compute_at(epilogue, vector)
         sch.set_scope(block.writes[0].buffer, "register")
     else:
-        sums[-1], row = sch.split(sums[-1], [None, -(-rows[-1] // -(-rows[-1] // ROWS))])
+        sums[-1], row = sch.split(sums[-1], [None, -(-rows[-1] // -(-rows[-1] // STREAMED_ROWS))])
         sch.annotate(row, PARTITION.key, 2)
         sch.reorder(*outer, panel, *sums, vector, row, lane)
         *_, written = sch.reverse_compute_at(epilogue, panel)
