@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.core.config import SWITCHES, Config, config, override, read_config
+from tilewright.core.config import (
+    SWITCHES,
+    Config,
+    config,
+    is_inherited,
+    override,
+    read_config,
+)
 from tilewright.core.errors import ConfigError
 
 
@@ -170,3 +177,11 @@ print(first.spin_us, config() is first)
 def test_under_pytest_there_is_a_cache_of_its_own() -> None:
     assert config().verify == 1
     assert "tilewright-tests-" in config().cache_dir.name
+
+
+def test_processes_do_not_see_what_is_overridden() -> None:
+    with override(verify=read_config(os.environ).verify):
+        assert is_inherited()
+        with override(spin_us=7):
+            assert not is_inherited()
+        assert is_inherited()

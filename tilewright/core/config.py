@@ -154,6 +154,11 @@ def config() -> Config:
     return _overridden.get() or _of_process()
 
 
+def is_inherited() -> bool:
+    """Whether a process that is started here has the same switches: no `override` changes any."""
+    return config() == _of_process()
+
+
 def inherited_environment() -> dict[str, str]:
     """The variables of this process, for a program that it starts."""
     return dict(os.environ)

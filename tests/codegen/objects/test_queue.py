@@ -99,7 +99,8 @@ def test_a_worker_that_dies_costs_nothing(eager: None) -> None:
 def test_a_process_that_is_no_worker_costs_nothing(
     program: str, eager: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(object_queue, "PROGRAM", program)
+    command = [sys.executable, "-c", program]
+    monkeypatch.setattr(object_queue, "python_command", lambda module: command)
     with ObjectQueue(host(), 2) as queue:
         _fill(queue)
         assert queue.finish() == EXPECTED

@@ -2,30 +2,25 @@ from __future__ import annotations
 
 import base64
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-import tilewright
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.codegen.objects.worker import (
-    PROGRAM,
+    MODULE,
     compile_module,
     decode_target,
     encode_target,
 )
 from tilewright.core.errors import CodegenError
 from tilewright.core.worker.process import WorkerProcess
+from tilewright.core.worker.python_command import python_command
 from tilewright.target.host import host
 from tilewright.target.registry import CPUS
 
 DOUBLE = "define float @f(float %x) {\n  %y = fadd float %x, %x\n  ret float %y\n}\n"
 WRONG = "define i32 @f() { ret i64 0 }"
-COMMAND = [
-    *(sys.executable, "-I", "-S", "-c", PROGRAM),
-    *(str(Path(tilewright.__file__).parents[1]), *sys.path),
-]
+COMMAND = python_command(MODULE)
 
 
 def request(text: str, optimized: bool = True) -> dict[str, object]:

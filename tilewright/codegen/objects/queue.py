@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import base64
 import logging
-import sys
-from pathlib import Path
 from threading import Condition, Thread
 from types import TracebackType
 from typing import NamedTuple
 
 from tilewright.codegen.objects.compile import compile_object, count_module
-from tilewright.codegen.objects.worker import PROGRAM, encode_target
+from tilewright.codegen.objects.worker import MODULE, encode_target
 from tilewright.core.worker.process import WorkerProcess
+from tilewright.core.worker.python_command import can_start_python, python_command
 from tilewright.target.host import usable_cores
 from tilewright.target.target import Target
 
@@ -35,7 +34,6 @@ MAX_WORKERS = 4
 MAX_SECONDS = 3600.0
 _PATIENCE = 0.05  # seconds until a process that was killed is looked at again
 _LOG = logging.getLogger(__name__)
-_PACKAGES = Path(__file__).resolve().parents[3]
 
 
 class Module(NamedTuple):
@@ -133,8 +131,7 @@ class _Worker:
 
     def __init__(self, queue: ObjectQueue) -> None:
         self.queue = queue
-        argv = [sys.executable, "-I", "-S", "-c", PROGRAM, str(_PACKAGES), *sys.path]
-        self.process = WorkerProcess(argv, starts=1)
+        self.process = WorkerProcess(python_command(MODULE), starts=1)
         self.thread = Thread(target=self._feed, daemon=True)
         self.thread.start()
 
@@ -161,7 +158,4 @@ class _Worker:
 
 def _spare_cores() -> int:
     """How many processes may run beside this one; 0 where Python is part of another program."""
-    name = Path(sys.executable or "").name
-    if not name.startswith("python") or getattr(sys, "frozen", False):
-        return 0
-    return min(usable_cores() - 1, MAX_WORKERS)
+    return min(usable_cores() - 1, MAX_WORKERS) if can_start_python() else 0

@@ -16,11 +16,8 @@ from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.worker.serve import serve
 from tilewright.target.target import Target, read_target, write_target
 
-# What the process runs: where its parent finds packages, behind the standard library.
-PROGRAM = (
-    "import sys; sys.path += sys.argv[1:]; "
-    "from tilewright.codegen.objects.worker import main; main()"
-)
+MODULE = __name__
+"""Whose `main` the process runs."""
 
 
 def encode_target(target: Target) -> str:
