@@ -106,9 +106,9 @@ def gpu_counted(rows: Rows) -> dict[str, float]:
 
 
 def _about_cpu(words: Words, kind: str, report: Mapping[str, Any], models: Rows) -> str:
-    threads = {rows[OURS]["threads"] for rows in models.values() if OURS in rows}
-    more = {"kind": KINDS[kind], "threads": " / ".join(map(str, sorted(threads)))}
-    return _sentence(words, "cpu", report, counted(models), **more)
+    (threads,) = {row["threads"] for rows in models.values() for row in rows.values()}
+    count = words["one_thread" if threads == 1 else "more_threads"].format(threads=threads)
+    return _sentence(words, "cpu", report, counted(models), kind=KINDS[kind], threads=count)
 
 
 def _sentence(

@@ -270,7 +270,8 @@ def introduction(report: Mapping[str, Any]) -> str:
     others = max((row["others"] for row in good), default=0.0)
     references = dict.fromkeys(row.get("reference", "ONNX Runtime") for row in good)
     sentences = [
-        f"Milliseconds (minimum) at {' and '.join(map(str, threads))} threads, f32, on "
+        f"Milliseconds (minimum) at {' and '.join(map(str, threads))} "
+        f"thread{'' if threads == [1] else 's'}, f32, on "
         f"{report['machine']['description']}, {report['date']}; one process an engine, in "
         "interleaved rounds.",
         "The ratio is the best other engine's time to ours: above one, ours is faster.",
