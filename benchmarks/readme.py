@@ -28,6 +28,7 @@ from report import (  # noqa: E402
     counted,
     geometric_mean,
     newest,
+    others,
 )
 from results_file import FOLDER, read_results  # noqa: E402
 from tables import cell, markdown, milliseconds  # noqa: E402
@@ -108,7 +109,9 @@ def gpu_counted(rows: Rows) -> dict[str, float]:
 def _about_cpu(words: Words, kind: str, report: Mapping[str, Any], models: Rows) -> str:
     (threads,) = {row["threads"] for rows in models.values() for row in rows.values()}
     count = words["one_thread" if threads == 1 else "more_threads"].format(threads=threads)
-    return _sentence(words, "cpu", report, counted(models), kind=KINDS[kind], threads=count)
+    busy = others(row for rows in models.values() for row in rows.values())
+    more = {"kind": KINDS[kind], "threads": count, "others": f"{busy:.0%}"}
+    return _sentence(words, "cpu", report, counted(models), **more)
 
 
 def _sentence(

@@ -263,11 +263,15 @@ def means(models: Rows) -> str:
     return f"{text}; slower than the best other: {', '.join(slower) or 'none'}."
 
 
+def others(rows: Iterable[Row]) -> float:
+    """The most that other processes used while something was measured, of a core."""
+    return max((row["others"] for row in rows if "others" in row), default=0.0)
+
+
 def introduction(report: Mapping[str, Any]) -> str:
     """How the figures were made."""
     good = [row for row in report["results"] if "min_ms" in row]
     threads = sorted({row["threads"] for row in good})
-    others = max((row["others"] for row in good), default=0.0)
     references = dict.fromkeys(row.get("reference", "ONNX Runtime") for row in good)
     sentences = [
         f"Milliseconds (minimum) at {' and '.join(map(str, threads))} "
@@ -278,8 +282,9 @@ def introduction(report: Mapping[str, Any]) -> str:
         *(text for key, text in EXPLAINED.items() if any(key in row for row in good)),
         "The error is relative to an output's largest magnitude, against "
         f"{' or '.join(references)}.",
-        f"Other processes used {others:.0%} of a core at most.",
+        f"Other processes used {others(good):.0%} of a core at most.",
         f"Measured {_at(report)}.",
+        *([report["note"]] if "note" in report else []),
     ]
     return " ".join(sentences)
 
@@ -307,9 +312,7 @@ def page_text(report: Mapping[str, Any]) -> str:
             parts += [f"### {title}, in a lower precision", narrow] if narrow else []
     parts += list(extra_sections(report))
     missing = failures(report["results"])
-    parts += (
-        ["## What did not run, or not right", report.get("note", ""), missing] if missing else []
-    )
+    parts += ["## What did not run, or not right", missing] if missing else []
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
