@@ -79,16 +79,26 @@ def test_one_condition_for_all_lanes() -> None:
     _check(after)
 
 
-def test_masked_lanes_stay() -> None:
+def test_a_condition_of_each_lane_is_one_of_a_row() -> None:
+    stores = "\n".join(
+        f"c[ramp({4 * n}, 1, 4)] = a[ramp({n}, 9, 4) ? ramp(i * 4, 1, 4) < 6]" for n in range(4)
+    )
     func = parse_func(
-        """
-        func @f(a: f32[100], out c: f32[8]) {
-          c[ramp(0, 1, 2)] = a[ramp(0, 5, 2) ? ramp(0, 1, 2) < 1]
-          c[ramp(2, 1, 2)] = a[ramp(1, 5, 2) ? ramp(0, 1, 2) < 1]
-        }
+        f"""
+        func @f(a: f32[1000], b: f32[1], out c: f32[1000]) {{ for i in serial(2) {{ {stores} }} }}
         """
     )
-    assert print_func(transpose_loads(func)) == print_func(func)
+    after = transpose_loads(func)
+    assert "a[ramp(27, 1, 4) ? i < 1]" in print_func(after)
+    _check(after)
+
+
+@pytest.mark.parametrize("columns", [4, 5, 7])
+def test_the_last_columns_may_be_missing(columns: int) -> None:
+    func = transpose_loads(_func(list(range(3, 3 + columns)), 8))
+    text = print_func(func)
+    assert f"a[ramp(i + 43, 1, 8) ? ramp(0, 1, 8) < {columns}]" in text
+    _check(func)
 
 
 def test_rows_whose_length_is_not_known() -> None:

@@ -78,7 +78,7 @@ def test_what_a_mask_keeps_in_bounds_is_not_clamped() -> None:
       alloc t: f32[8]
       for i in serial(8) {{
         block "t" [v: S(8) = i] reads x[v - 1] writes t[v]
-          {{ t[v] = x[v - 1 ? 0 < v & v < {limit}] }}
+          {{ t[v] = x[v - 1 ? 0 < v & v < {limit}] + 1.0 }}
       }}
       for j in serial(8) {{
         block "y" [w: S(8) = j] reads t[w] writes y[w]
@@ -89,3 +89,28 @@ def test_what_a_mask_keeps_in_bounds_is_not_clamped() -> None:
         sch = Schedule(parse_func(text.format(limit=limit)))
         sch.pad("t", "v", 12)
         assert ("min(" in print_func(sch.func)) == clamped
+
+
+def test_copies_keep_their_mask() -> None:
+    before = parse_func(
+        """
+        func @f(x: f32[6, 5], out y: f32[5, 8]) {
+          alloc t: f32[5, 8]
+          for i in serial(5) {
+            for j in serial(8) {
+              block "t" [v: S(5) = i, w: S(8) = j] reads x[w, v] writes t[v, w]
+                { t[v, w] = x[w, v ? w < 6] }
+            }
+          }
+          for k in serial(5) {
+            for l in serial(8) {
+              block "y" [v: S(5) = k, w: S(8) = l] reads t[v, w] writes y[v, w]
+                { y[v, w] = t[v, w] }
+            }
+          }
+        }"""
+    )
+    sch = Schedule(before)
+    sch.pad("t", "v", 4)
+    assert "x[w, v ? w < 6 & v < 5]" in print_func(sch.func)
+    check_schedule(sch, before)

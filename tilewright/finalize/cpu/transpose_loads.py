@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.arith.affine import from_affine, split_by, to_affine
-from tilewright.arith.expr import Expr, Load, Var, const
+from tilewright.arith.expr import FALSE, TRUE, Expr, Load, Var, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.vector import Ramp, Shuffle
 from tilewright.arith.walk import loads, rewrite
@@ -24,9 +24,16 @@ from tilewright.ir.loop.nodes import Alloc, Buffer, Func, Seq, Stmt, Store
 from tilewright.ir.loop.walk import buffers, map_stmt
 
 
+# Fewer columns take fewer loads one element at a time than their rows take shuffles.
+MIN_COLUMNS = 4
+
+
 @dataclass(frozen=True)
 class _Square:
-    """Vectors that are the columns of a square whose rows are contiguous, in their order."""
+    """Vectors that are the columns of a square whose rows are contiguous, in their order.
+
+    The last columns may be missing, as those past the end of a row; nothing of them is loaded.
+    """
 
     columns: tuple[Load, ...]
     base: Expr
@@ -34,13 +41,17 @@ class _Square:
 
     @property
     def size(self) -> int:
-        return len(self.columns)
+        return self.columns[0].lanes
 
     def row(self, i: int) -> Load:
         """A row as it is loaded."""
         base = simplify(self.base + i * self.stride)
-        first = self.columns[0]
-        return Load(first.buffer, (Ramp(base, 1, self.size),), first.dtype, first.mask)
+        first, count = self.columns[0], len(self.columns)
+        mask = TRUE if first.mask is None else simplify(_of_lane(first.mask, i))
+        if count < self.size and mask is not FALSE:
+            mask = simplify(mask & (Ramp(const(0), 1, self.size) < count))
+        indices = (Ramp(base, 1, self.size),)
+        return Load(first.buffer, indices, first.dtype, None if mask is TRUE else mask)
 
 
 def transpose_loads(func: Func) -> Func:
@@ -69,7 +80,8 @@ class _Transposer:
             buffer = self._buffer(square)
             rows.append(buffer)
             pending.update((column, (square, buffer)) for column in square.columns)
-            found.update(zip(square.columns, _transposed(_held(square, buffer)), strict=True))
+            columns = _transposed(_held(square, buffer))
+            found.update(zip(square.columns, columns, strict=False))
         result: list[Stmt] = []
         memo: dict[Expr, Expr] = {}
         for store in stores:
@@ -120,7 +132,7 @@ def _strided(load: Load) -> _Strided | None:
     lanes, index = load.lanes, load.indices[0]
     if load.dtype == BOOL or lanes < 2 or lanes & (lanes - 1):
         return None
-    if load.mask is not None and load.mask.lanes > 1:
+    if load.mask is not None and _of_lane(load.mask, 0).lanes > 1:
         return None
     if isinstance(index, Ramp):
         strided = index.stride not in (0, 1)
@@ -135,17 +147,23 @@ def _strided(load: Load) -> _Strided | None:
     return _Strided(load, base, stride)
 
 
+def _of_lane(mask: Expr, lane: int) -> Expr:
+    """A condition on the lanes of a column as it is for one of them, which is a row's."""
+    return rewrite(mask, lambda e: e.base + lane * e.stride if isinstance(e, Ramp) else None)
+
+
 def _runs(members: dict[int, _Strided]) -> Iterator[_Square]:
     offsets = sorted(members)
     size = members[offsets[0]].load.lanes
     at = 0
-    while at + size <= len(offsets):
-        if offsets[at + size - 1] - offsets[at] != size - 1:
-            at += 1
-            continue
-        columns = [members[o] for o in offsets[at : at + size]]
-        yield _Square(tuple(c.load for c in columns), columns[0].base, columns[0].stride)
-        at += size
+    while at < len(offsets):
+        count = 1
+        while offsets[at : at + count + 1][-1] - offsets[at] == count and count < size:
+            count += 1
+        columns = [members[o] for o in offsets[at : at + count]]
+        if count == size or count >= MIN_COLUMNS:
+            yield _Square(tuple(c.load for c in columns), columns[0].base, columns[0].stride)
+        at += count
 
 
 def _loading(square: _Square, buffer: Buffer) -> list[Stmt]:

@@ -44,7 +44,7 @@ from tilewright.arith.simplify import prove, simplify
 from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Iter, Seq, Stmt, Store
 from tilewright.ir.types import Shape
-from tilewright.ops.attention.problem import KEY_STEP, ROW_STEP, Problem
+from tilewright.ops.attention.problem import KEY_STEP, ROW_STEP, VECTOR_STEP, Problem
 from tilewright.ops.attention.score_mods import ROW, J, Scores
 from tilewright.ops.op import broadcast_index
 
@@ -272,7 +272,19 @@ class FlashLoops(Scores):
     def _keys_at(self) -> Expr:
         if self.p.packs:
             return self._copied("kt", D, self._key())
-        return self._operand(1, "k", (self._key(), D), self._inside(self._key()))
+        inside = self._inside(self._key()) & self._in_size()
+        return self._operand(1, "k", (self._key(), D), simplify(inside))
+
+    def _product_size(self) -> Expr:
+        """What queries and keys are summed over: whole vectors where keys are read in place."""
+        size = self.p.q[-1]
+        if self.p.packs or self.p.attrs.tile:
+            return size
+        return simplify(ceildiv(size, VECTOR_STEP) * VECTOR_STEP)
+
+    def _in_size(self) -> Expr:
+        """Whether an element of a query is one."""
+        return TRUE if self._product_size() is self.p.q[-1] else D < self.p.q[-1]
 
     def _values_at(self) -> Expr:
         if self.p.packs:
@@ -285,7 +297,8 @@ class FlashLoops(Scores):
 
     def _block_stages(self) -> list[Stmt]:
         keys, columns = (J, self.width), (E, self.p.v[-1])
-        query, size = self._operand(0, "q", (self._row(), D), TRUE), (D, self.p.q[-1])
+        query = self._operand(0, "q", (self._row(), D), self._in_size())
+        size = (D, self._product_size())
         stages: list[Stmt] = []
         if self.p.attrs.bf16_operands:
             stages.append(self._map("a", query, size))

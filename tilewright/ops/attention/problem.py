@@ -32,6 +32,8 @@ BAND_KEYS = 128
 PACK_ROWS = 4
 # Blocks that are not full are computed in steps of so many keys.
 KEY_STEP = 16
+# Rows that are read in place are multiplied in steps of so many elements, the widest vector.
+VECTOR_STEP = 16
 # The rows, columns and depth of what a matrix unit multiplies at once.
 UNIT_TILE = 32
 

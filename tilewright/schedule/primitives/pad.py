@@ -7,7 +7,8 @@
     }                                          }
 
 The loop can then be split by the multiple without a guard. Readers are unchanged. Elements past the
-original end are computed from clamped indices and are never read.
+original end are computed from clamped indices and are never read, but for those of a copy: a mask
+makes them zero and keeps neighbours adjacent.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tilewright.arith.expr import Binary, Expr, Load, Var, ceildiv, minimum
+from tilewright.arith.expr import Binary, Cast, Expr, Load, Var, ceildiv, minimum
 from tilewright.arith.simplify import prove, prove_less, simplify
 from tilewright.arith.walk import conjuncts, free_vars, rewrite, substitute
 from tilewright.ir.loop.access_regions import make_block
@@ -114,7 +115,7 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> 
     written = block.writes[0].buffer
     # The iterator is clamped, not the index: expressions of it are then computed once a row.
     last = {it.name: minimum(Var(it.name), simplify(it.extent - 1))}
-    copied = _copied_along(block, it)
+    copied = _copied(block)
 
     def clamp(e: Expr) -> Expr | None:
         if not isinstance(e, Load) or e.buffer == written:
@@ -128,7 +129,9 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> 
         ):
             return None
         if copied is e:
-            return Load(e.buffer, e.indices, e.dtype, Var(it.name) < it.extent)
+            inside = Var(it.name) < it.extent
+            both = inside if e.mask is None else e.mask & inside
+            return Load(e.buffer, e.indices, e.dtype, both)
         mask = None if e.mask is None else substitute(e.mask, last)
         return Load(e.buffer, tuple(substitute(i, last) for i in e.indices), e.dtype, mask)
 
@@ -144,14 +147,10 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> 
     )
 
 
-def _copied_along(block: Block, it: Iter) -> Load | None:
-    """What a block copies, if it has stride 1 along the iterator.
-
-    A mask keeps them so, where a clamped index would not.
-    """
+def _copied(block: Block) -> Load | None:
+    """What a block copies, perhaps as another type, if it does nothing else."""
     if not isinstance(block.body, Store) or block.init is not None:
         return None
     value = block.body.value
-    if not isinstance(value, Load) or value.mask is not None:
-        return None
-    return value if value.indices[-1] is Var(it.name) else None
+    source = value.a if isinstance(value, Cast) else value
+    return source if isinstance(source, Load) else None

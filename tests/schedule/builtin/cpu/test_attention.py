@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from math import prod
+
 import pytest
 
 from tests.schedule.builtin.scheduled import AARCH64, check, kinds, scheduled, sources
-from tilewright.arith.expr import Var
+from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F16, F32, DType
 from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.walk import blocks, buffers
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.problem import FusedAttentionAttrs
 from tilewright.ops.graph_builder import GraphBuilder
@@ -41,6 +44,25 @@ def test_the_meaning_is_kept(target: str, queries: object, keys: object) -> None
         _attention(queries, keys, heads=1, size=5, window_right=0, fully_masked="zero"),
     ):
         assert check(graph, {"I": 9, "J": 66}, CPUS[target]) == ["attention"]
+
+
+@pytest.mark.parametrize("target", ["aarch64", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize(("queries", "keys", "size"), [(9, 55, 21), (3, 18, 37), (1, 33, 17)])
+def test_sizes_that_are_no_whole_vectors(target: str, queries: int, keys: int, size: int) -> None:
+    graph = _attention(queries, keys, heads=1, size=size)
+    assert check(graph, {}, CPUS[target]) == ["attention"]
+
+
+@pytest.mark.parametrize("size", [21, 77])
+def test_panels_are_written_to_their_last_column(size: int) -> None:
+    """What memory held before may be NaN, or denormal and slow to multiply with."""
+    (result,) = scheduled(_attention(9, 55, size=size))
+    known = buffers(result.func)
+    copies = [b for b in blocks(result.func.body) if b.writes[0].buffer in ("kt", "vt")]
+    assert len(copies) == 2
+    for block in copies:
+        written = prod(as_int(it.extent) or 0 for it in block.iters)
+        assert written == prod(as_int(n) or 0 for n in known[block.writes[0].buffer].shape)
 
 
 def test_vectors_wider_than_a_block_of_keys() -> None:

@@ -19,9 +19,11 @@ from tilewright.arith.affine import to_affine
 from tilewright.arith.expr import Load, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.annotations import PARTITION
 from tilewright.ir.loop.nodes import Block, For, Func, Iter, Seq
 from tilewright.ir.loop.walk import blocks, loops, loops_above
 from tilewright.schedule.analysis.blocks import (
+    BlockGraph,
     allows_narrow_accumulation,
     block_graph,
     flat_stride,
@@ -59,11 +61,12 @@ WIDTHS = (1, 2, 4, 8)
 class _Panel:
     """How a copy is laid out: the axis and width of its panels, and the loops that index it.
 
-    With `pairs`, two elements of the other axis are adjacent (VNNI).
+    A vector of it has `lanes`. With `pairs`, two elements of the other axis are adjacent (VNNI).
     """
 
     column: str
     columns: int
+    lanes: int
     loops: frozenset[str]
     pairs: bool = False
 
@@ -168,7 +171,7 @@ def _schedule_gemm(
     if after is not None and is_amx_gemm(block, after, target):
         operand = schedule_amx_gemm(sch, block, after, shared)
         used = {v for it in spatial(block) if uses(operand, it.name) for v in free_vars(it.binding)}
-        return {operand.buffer: _Panel(column.name, COLUMNS, frozenset(used & shared), pairs=True)}
+        return {operand.buffer: _Panel(column.name, COLUMNS, COLUMNS, frozenset(used & shared), True)}
     panel = next(r for r in reads_of(block) if uses(r, column.name))
     graph = block_graph(sch.func)
     row = next(it for it in spatial(block) if _is_row(it, shared, panel, column))
@@ -176,16 +179,23 @@ def _schedule_gemm(
     tile = _choose(sch, block, steps, column, panel, target)
     found: dict[str, _Panel] = {}
     if not _is_parameter(sch.func, panel.buffer):
+        # Past the last column a panel has zeros: what memory held may be slow to multiply with.
+        sch.pad(_writer(graph, panel.buffer), column.name, tile.nr)
         _lay_out(sch, panel, block, column, tile)
         used = {v for it in spatial(block) if uses(panel, it.name) for v in free_vars(it.binding)}
-        found[panel.buffer] = _Panel(column.name, tile.nr, frozenset(used & shared))
+        loops = frozenset(used & shared)
+        found[panel.buffer] = _Panel(column.name, tile.nr, tile.lanes, loops)
     elif flat_stride(panel, graph.buffers[panel.buffer], column.name) != 1:
         _schedule_dot(sch, block, target)
         return {} if after is None else _leave(sch, after, shared, target)
-    if as_int(simplify(column.extent % tile.nr)) != 0:
+    if found and as_int(simplify(column.extent % tile.nr)) != 0:
         sch.pad(block.name, column.name, tile.nr)
     _tile(sch, block, after, (_own(row, shared), loop_of(column)), tile)
     return found
+
+
+def _writer(graph: BlockGraph, buffer: str) -> str:
+    return next(b.name for b in graph.blocks if b.writes[0].buffer == buffer)
 
 
 def _leave(sch: Schedule, after: Block, shared: set[str], target: CpuTarget) -> dict[str, _Panel]:
@@ -332,17 +342,27 @@ def _into_panels(sch: Schedule, block: Block, axes: dict[str, str], panel: _Pane
     """A copy with the columns of a panel innermost; the loops over batches and panels.
 
     With pairs, it is vectorized along what is contiguous: columns, or every second element of K.
+    Without, rows along K are transposed in squares of registers.
     """
     outer, inner = sch.split(axes.pop(panel.column), [None, panel.columns])
     *batches, rest = axes.values()
     graph = block_graph(sch.func)
     (read,) = reads_of(graph.block(block.name))
-    if panel.pairs and flat_stride(read, graph.buffers[read.buffer], [*axes][-1]) == 1:
+    transposes = flat_stride(read, graph.buffers[read.buffer], [*axes][-1]) == 1
+    if transposes and panel.pairs:
         steps, lane, pair = sch.split(rest, [None, DEPTH // 2, 2])
         sch.reorder(*batches, outer, inner, steps, pair, lane)
         sch.unroll(pair)
         sch.vectorize(lane)
         return [*batches, outer]
-    sch.reorder(*batches, outer, rest, inner)
-    sch.vectorize(inner)
+    vector, lane = sch.split(inner, [None, panel.lanes])
+    sch.reorder(*batches, outer, rest, vector, lane)
+    if transposes:
+        square, row = sch.split(rest, [None, panel.lanes])
+        sch.reorder(square, vector, row, lane)
+        sch.unroll(row)
+        for loop in (square, row):
+            sch.annotate(loop, PARTITION.key, 2)
+    sch.unroll(vector)
+    sch.vectorize(lane)
     return [*batches, outer]

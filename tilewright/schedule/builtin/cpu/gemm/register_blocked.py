@@ -79,12 +79,16 @@ def schedule_register_blocked(
 ) -> None:
     """Schedule a reduction and its epilogue."""
     tile = _choose(sch, block, axes, target)
+    packed = True
     if axes.packed_b is None:
         _pack_columns(sch, block, axes, constants)
     else:
-        _pack_panel(sch, block, axes, axes.packed_b, tile, constants, target)
+        packed = _pack_panel(sch, block, axes, axes.packed_b, tile, constants, target)
     tiles = _row_tiles(axes, tile)
     narrow = narrow_k_block(block)
+    if narrow is None and not packed and _is_read_once(axes, tile):
+        _schedule_flat(sch, block, axes, tile, tiles, epilogue, target, pads_n=False)
+        return
     if narrow is not None and narrow.factor == 0 and tile.accumulators == 1:
         sch.narrow_accumulator(block.name)
     elif narrow is not None:
@@ -110,10 +114,11 @@ def _schedule_flat(
     tiles: int,
     epilogue: Block,
     target: CpuTarget,
+    pads_n: bool = True,
 ) -> None:
     """Tiles that go through all of K at once."""
     together = choose_mc(sch, block, axes, tile, tiles, target)
-    _pad(sch, block, axes, tile, together)
+    _pad(sch, block, axes, tile, together, pads_n)
     row_group, row_tile, row_loops = split_rows(sch, axes, tile, together)
     panel_loop, column = sch.split(loop_of(axes.n), [None, tile.nr])
     vector, lane = sch.split(column, [None, tile.lanes])
@@ -229,16 +234,16 @@ def _pack_panel(
     tile: Microkernel,
     constants: frozenset[str],
     target: CpuTarget,
-) -> None:
-    """Pack B in the order in which a tile reads it, where that pays."""
+) -> bool:
+    """Pack B in the order in which a tile reads it, where that pays; whether it was."""
     if not is_plain(panel, block):
-        return
+        return False
     graph = block_graph(sch.func)
     name = panel.buffer
     pays = name in constants or not _reads_well(panel, block, axes, graph, tile, target)
     unit = is_unit(panel, graph, axes.n.name)
     if not sch.choose(f"{block.name}.packed", pays, lambda: (False, True) if unit else (True,)):
-        return
+        return False
     if name not in constants:
         name = sch.cache_read(block.name, panel.buffer, "global")
         # Padding is multiplied too: subnormal numbers left there would cost up to a hundred times
@@ -255,6 +260,7 @@ def _pack_panel(
     sch.transform_layout(name, [*parts, (position[axes.n.name], tile.nr, 1)])
     if panel.buffer not in constants:
         _schedule_packing(sch, name, position, axes, tile, target)
+    return True
 
 
 def _reads_well(
@@ -265,10 +271,12 @@ def _reads_well(
     tile: Microkernel,
     target: CpuTarget,
 ) -> bool:
-    """Whether B needs no packing: full tiles of unit stride, and all of it in L1.
+    """Whether B needs no packing: it has unit stride, and is read once or in L1 as a whole.
 
     The rows of a larger B are in different pages, and may conflict in the sets of a cache.
     """
+    if _is_read_once(axes, tile) and narrow_k_block(block) is None:
+        return is_unit(panel, graph, axes.n.name)
     whole = as_int(simplify(axes.n.extent % tile.nr)) == 0
     buffer = graph.buffers[panel.buffer]
     used = prod(
@@ -326,9 +334,21 @@ def _schedule_packing(
         sch.annotate(shared, VERSIONED.key, 1)
 
 
-def _pad(sch: Schedule, block: Block, axes: TileAxes, tile: Microkernel, together: int = 1) -> None:
+def _is_read_once(axes: TileAxes, tile: Microkernel) -> bool:
+    """Whether one tile has all rows, so that each element of B is loaded once, packed or not."""
+    return axes.m is None or as_int(axes.m.extent) == tile.mr
+
+
+def _pad(
+    sch: Schedule,
+    block: Block,
+    axes: TileAxes,
+    tile: Microkernel,
+    together: int = 1,
+    pads_n: bool = True,
+) -> None:
     """Pad N to full tiles, and M to full groups of `together` tiles."""
-    wanted = [(axes.n, tile.nr)]
+    wanted = [(axes.n, tile.nr)] if pads_n else []
     if axes.m is not None:
         wanted.append((axes.m, tile.mr * max(1, together)))
     for axis, multiple in wanted:
