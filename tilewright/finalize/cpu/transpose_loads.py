@@ -23,7 +23,6 @@ from tilewright.core.dtypes import BOOL
 from tilewright.ir.loop.nodes import Alloc, Buffer, Func, Seq, Stmt, Store
 from tilewright.ir.loop.walk import buffers, map_stmt
 
-
 # Fewer columns take fewer loads one element at a time than their rows take shuffles.
 MIN_COLUMNS = 4
 

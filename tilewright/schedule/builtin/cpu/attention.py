@@ -171,7 +171,8 @@ def _schedule_gemm(
     if after is not None and is_amx_gemm(block, after, target):
         operand = schedule_amx_gemm(sch, block, after, shared)
         used = {v for it in spatial(block) if uses(operand, it.name) for v in free_vars(it.binding)}
-        return {operand.buffer: _Panel(column.name, COLUMNS, COLUMNS, frozenset(used & shared), True)}
+        own = frozenset(used & shared)
+        return {operand.buffer: _Panel(column.name, COLUMNS, COLUMNS, own, pairs=True)}
     panel = next(r for r in reads_of(block) if uses(r, column.name))
     graph = block_graph(sch.func)
     row = next(it for it in spatial(block) if _is_row(it, shared, panel, column))
