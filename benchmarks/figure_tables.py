@@ -29,7 +29,8 @@ def index_checks() -> str:
             ]
             for row in found["results"]
         ]
-        parts.append(f"{markdown(heads, lines)}\n\nMedians; {origin(found)}.")
+        about = " ".join([f"Medians; {origin(found)}.", *filter(None, [found.get("note")])])
+        parts.append(f"{markdown(heads, lines)}\n\n{about}")
     return "\n\n".join(parts)
 
 
