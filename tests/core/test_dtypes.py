@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -14,6 +17,7 @@ from tilewright.core.dtypes import (
     I8,
     INT4,
     U64,
+    DType,
     dtype,
     from_numpy,
 )
@@ -54,3 +58,9 @@ def test_what_is_no_element_type() -> None:
         dtype("f8")
     with pytest.raises(TypeCheckError, match=r"dtype.numpy.*datetime"):
         from_numpy(np.dtype("datetime64[s]"))
+
+
+def test_a_copy_is_the_same_type() -> None:
+    assert pickle.loads(pickle.dumps(BF16)) is BF16
+    assert copy.deepcopy(I8) is I8
+    assert DType("bf16", "float", 16) is BF16

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from tilewright.arith.walk import loads
 from tilewright.finalize.unroll import unroll
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import For
 from tilewright.ir.loop.text import parse_func, print_func
-from tilewright.ir.loop.walk import loops
+from tilewright.ir.loop.walk import expressions, loops
 
 TEXT = """
 func @f(x: f32[10], out y: f32[10]) {
@@ -72,3 +73,34 @@ def test_neighbours_share_a_guard() -> None:
     run_func(before, {"x": np.zeros(8, "f4"), "y": expected})
     run_func(after, {"x": np.zeros(8, "f4"), "y": found})
     np.testing.assert_array_equal(found, expected)
+
+
+def test_nested_loops_share_what_mentions_one_of_their_variables() -> None:
+    text = """
+    func @f(a: f32[3], b: f32[4], out y: f32[12]) {
+      for i in unroll(3) {
+        for j in unroll(4) {
+          y[i * 4 + j] = a[i] * b[j]
+        }
+      }
+    }"""
+    before = parse_func(text)
+    after = unroll(before)
+    found = {id(load) for e in expressions(after.body) for load in loads(e)}
+    assert len(found) == 3 + 4
+    a, b = np.arange(3, dtype="f4"), np.arange(1, 5, dtype="f4")
+    y = np.zeros(12, "f4")
+    run_func(after, {"a": a, "b": b, "y": y})
+    np.testing.assert_array_equal(y, np.outer(a, b).ravel())
+
+
+def test_an_extent_that_mentions_an_unrolled_variable_stays_a_loop() -> None:
+    text = """
+    func @f(out y: f32[6]) {
+      for i in unroll(3) {
+        for j in unroll(i + 1) { y[i + j] = 1.0 }
+      }
+    }"""
+    after = unroll(parse_func(text))
+    assert [str(loop.extent) for loop in loops(after.body)] == ["1", "2", "3"]
+    assert {loop.kind for loop in loops(after.body)} == {"serial"}

@@ -27,15 +27,19 @@ T = TypeVar("T")
 @dataclass_transform(frozen_default=True, eq_default=False)
 def expr(cls: type[T]) -> type[T]:
     """Make `cls` an interned expression class."""
-    return dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False)(cls)
+    made = dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False)(cls)
+    if "intern_key" not in vars(cls):
+        made.key_by_fields()  # type: ignore[attr-defined]
+    return made
 
 
 class Expr(metaclass=Interned):
     """Base of all expressions; `dtype` is the element type, `lanes` > 1 marks a vector value."""
 
-    __slots__ = ("_lanes",)
+    __slots__ = ("_free_vars", "_lanes")
     dtype: DType
     _lanes: int
+    _free_vars: frozenset[str]  # see `walk.free_vars`
 
     @property
     def lanes(self) -> int:

@@ -90,7 +90,7 @@ MAX_SIMPLIFIERS = 4000
 
 def _simplifier(e: Expr, extents: Extents) -> Simplifier:
     """The cached simplifier for the extents that occur in `e`."""
-    names = {name for name in free_vars(e) if name in extents}
+    names = {name for name in free_vars(e) if name in extents} if extents else set()
     for name in tuple(names):
         # The extent of an inner loop may depend on an outer variable.
         names.update(other for other in free_vars(extents[name]) if other in extents)

@@ -160,14 +160,15 @@ def subexpressions(e: Expr, seen: set[Expr] | None = None) -> Iterator[Expr]:
 
 def free_vars(e: Expr) -> frozenset[str]:
     """Names of the variables that occur in `e`, reduction axes within their body excepted."""
-    found = _FREE.get(e)
-    return found if found is not None else _FREE.keep(e, _free_vars(e))
+    try:
+        return e._free_vars
+    except AttributeError:
+        found = _find_free_vars(e)
+        object.__setattr__(e, "_free_vars", found)
+        return found
 
 
-_FREE: Memo[Expr, frozenset[str]] = Memo()
-
-
-def _free_vars(e: Expr) -> frozenset[str]:
+def _find_free_vars(e: Expr) -> frozenset[str]:
     if isinstance(e, Var):
         return frozenset((e.name,))
     if isinstance(e, Reduce):

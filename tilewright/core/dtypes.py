@@ -5,22 +5,26 @@ An element takes whole bytes in memory: one of 4 bits has a byte, whose upper bi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
 from tilewright.core.errors import TypeCheckError
-from tilewright.core.node import node
+from tilewright.core.node import Interned
 
 
-@node
-class DType:
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class DType(metaclass=Interned):
     """An element type; `kind` is one of `float int uint bool complex string`."""
 
     name: str
     kind: str
     bits: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DType, (self.name, self.kind, self.bits)  # a copy is the same object
 
     def __str__(self) -> str:
         return self.name

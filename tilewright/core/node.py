@@ -29,15 +29,23 @@ class Interned(type):
     # The references behind the table: asking them is several times faster than asking the table.
     _references: ClassVar[dict[tuple[Any, ...], Any]] = _table.data  # type: ignore[attr-defined]
 
+    # How many positional arguments make the key as they are; otherwise `intern_key` makes it.
+    _plain_arity: int = -1
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Return the one instance for these arguments."""
-        key = cls.intern_key(*args, **kwargs)
+        plain = len(args) == cls._plain_arity
+        key = (cls, *args) if plain else cls.intern_key(*args, **kwargs)
         reference = Interned._references.get(key)
         found = None if reference is None else reference()
         if found is None:
             found = super().__call__(*args, **kwargs)
             Interned._table[key] = found
         return found
+
+    def key_by_fields(cls) -> None:
+        """Say that equal fields make equal instances: most keys are then made without a call."""
+        cls._plain_arity = len(_parameters(cls))
 
     def intern_key(cls, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """What makes two constructions equal; a class overrides it where `==` is too coarse."""

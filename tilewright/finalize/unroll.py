@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewright.arith.expr import TRUE, Const, Expr, Load, as_int, const
+from tilewright.arith.expr import TRUE, Const, Expr, Load, Var, as_int, const
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import loads, rewrite
+from tilewright.arith.walk import free_vars, loads, map_children
 from tilewright.ir.loop.nodes import For, Func, If, Seq, Stmt, Store
-from tilewright.ir.loop.walk import map_stmt, seq, substitute_stmt
+from tilewright.ir.loop.walk import map_stmt, seq
 
 EMPTY = Seq(())
 
@@ -19,35 +19,64 @@ def unroll(func: Func) -> Func:
 
 
 class _Unroller:
-    """Writes loops out; indices that occur in many copies are simplified once."""
+    """Writes loops out: a statement is copied once, with the values of all variables around it.
+
+    Copies share expressions. What mentions two of five variables is made once for each pair of
+    their values.
+    """
 
     def __init__(self) -> None:
-        self.memo: dict[Expr, Expr] = {}
+        self.values: dict[str, Expr] = {}
+        self._made: dict[tuple[Expr | None, ...], Expr] = {}
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        """A statement with its unrolled loops written out."""
-        if not (isinstance(stmt, For) and stmt.kind == "unroll"):
+        """A statement with its unrolled loops written out; a constant guard disappears."""
+        if isinstance(stmt, For) and stmt.kind == "unroll":
+            return self._written_out(stmt)
+        if not self.values:
             return map_stmt(stmt, self.stmt)
-        extent = as_int(stmt.extent)
-        if extent is None:
-            return map_stmt(replace(stmt, kind="serial"), self.stmt)
-        body = self.stmt(stmt.body)
-        copies = (substitute_stmt(body, {stmt.name: const(i)}) for i in range(extent))
-        return _joined(seq(*map(self._tidy, copies)))
-
-    def _tidy(self, stmt: Stmt) -> Stmt:
-        """Simplify indices and guards after substitution; a guard that is constant disappears."""
-        if isinstance(stmt, If):
-            cond = simplify(stmt.cond)
-            if isinstance(cond, Const):
-                kept = stmt.then if cond is TRUE else stmt.orelse
-                return EMPTY if kept is None else self._tidy(kept)
-            stmt = replace(stmt, cond=cond)
         if isinstance(stmt, Store):
-            index = tuple(simplify(i) for i in stmt.indices)
-            value = rewrite(stmt.value, _tidy_load, self.memo)
-            return Store(stmt.buffer, index, value, stmt.mask)
-        return map_stmt(stmt, self._tidy)
+            indices = tuple(simplify(self.expr(i)) for i in stmt.indices)
+            mask = None if stmt.mask is None else self.expr(stmt.mask)
+            return Store(stmt.buffer, indices, self.expr(stmt.value), mask)
+        if isinstance(stmt, If):
+            return self._guarded(stmt)
+        return map_stmt(stmt, self.stmt, self.expr)
+
+    def expr(self, e: Expr) -> Expr:
+        """An expression in the current copy, the indices of what it loads simplified."""
+        key = (e, *map(self.values.get, free_vars(e)))
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self._new(e)
+        return found
+
+    def _new(self, e: Expr) -> Expr:
+        if isinstance(e, Var):
+            return self.values.get(e.name, e)
+        copy = map_children(e, self.expr)
+        if not isinstance(copy, Load):
+            return copy
+        return Load(copy.buffer, tuple(map(simplify, copy.indices)), copy.dtype, copy.mask)
+
+    def _written_out(self, loop: For) -> Stmt:
+        extent = as_int(loop.extent)
+        if extent is None:
+            return self.stmt(replace(loop, kind="serial"))
+        copies = []
+        for i in range(extent):
+            self.values[loop.name] = const(i)
+            copies.append(self.stmt(loop.body))
+        self.values.pop(loop.name, None)
+        return _joined(seq(*copies))
+
+    def _guarded(self, stmt: If) -> Stmt:
+        cond = simplify(self.expr(stmt.cond))
+        if isinstance(cond, Const):
+            kept = stmt.then if cond is TRUE else stmt.orelse
+            return EMPTY if kept is None else self.stmt(kept)
+        orelse = None if stmt.orelse is None else self.stmt(stmt.orelse)
+        return If(cond, self.stmt(stmt.then), orelse)
 
 
 def _joined(stmt: Stmt) -> Stmt:
@@ -68,9 +97,3 @@ def _same_guard(a: If, b: If) -> bool:
     """Whether two guards are the same condition of indices, which nothing in between changes."""
     alone = a.orelse is None and b.orelse is None
     return alone and a.cond is b.cond and next(loads(a.cond), None) is None
-
-
-def _tidy_load(x: Expr) -> Expr | None:
-    if not isinstance(x, Load):
-        return None
-    return Load(x.buffer, tuple(simplify(i) for i in x.indices), x.dtype, x.mask)
