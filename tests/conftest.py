@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # the workers of xdist share the controller's cache
         os.environ["TW_CACHE_DIR"] = tempfile.mkdtemp(prefix="tilewright-tests-")
     os.fsync = lambda handle: None  # no test asks what is left after a power failure
-    gc.set_threshold(20_000, 20, 50)  # as the compiler does for itself, see driver/gc_tuning.py
+    gc.set_threshold(200_000, 20, 50)  # memory is no concern here, see driver/gc_tuning.py
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
