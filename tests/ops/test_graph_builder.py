@@ -87,6 +87,15 @@ def test_what_an_operator_is_defined_by_assumes_is_assumed_with_it() -> None:
     assert [str(c.condition) for c in g.graph().checks] == ["N == 2"]
 
 
+def test_shapes_that_may_not_broadcast_are_checked() -> None:
+    g = GraphBuilder("f")
+    n, m = Var("N"), Var("M")
+    assert g.broadcast("expand", (n, const(1)), (m, const(4)))[1] is const(4)
+    assert [str(c.condition) for c in g.graph().checks] == ["M == N"]
+    with pytest.raises(TypeCheckError, match="3, 4 do not broadcast"):
+        g.broadcast("expand", (const(3),), (const(4),))
+
+
 def test_no_size_is_divided_by_one_that_may_be_0() -> None:
     g = GraphBuilder("f")
     n, m = Var("N"), Var("M")

@@ -50,16 +50,25 @@ def clamped(value: Expr, size: Expr, low: Expr, high: Expr, truncates: bool) -> 
 
 def bounds(start: Expr, stop: Expr, step: int, size: Expr) -> tuple[Expr, Expr]:
     """Start and stop of a slice of a dimension as our `slice` wants them."""
+    first, last = _within(start, stop, step, size)
+    is_empty = last <= first if step > 0 else first <= last
+    return (const(0), const(0)) if prove(is_empty) else (first, last)
+
+
+def _within(start: Expr, stop: Expr, step: int, size: Expr) -> tuple[Expr, Expr]:
+    """Start and stop as far as they reach in a dimension."""
     if step > 0:
         low, high = const(0), size
         return (
             clamped(start, size, low, high, truncates=False),
             clamped(stop, size, low, high, truncates=True),
         )
-    low, last = const(-1), simplify(size - 1)
+    # Backwards ONNX lets a start far before the front be the first element, unlike NumPy.
+    before, last = const(-1), simplify(size - 1)
+    first = before if as_int(size) == 0 else const(0)
     return (
-        clamped(start, size, low, last, truncates=True),
-        clamped(stop, size, low, last, truncates=False),
+        clamped(start, size, first, last, truncates=True),
+        clamped(stop, size, before, last, truncates=False),
     )
 
 

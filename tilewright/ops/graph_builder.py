@@ -23,9 +23,9 @@ from tilewright.core.dtypes import BOOL, I64, DType, from_numpy
 from tilewright.core.errors import NOWHERE, Error, Loc, TypeCheckError
 from tilewright.ir.graph.dims import symbols_of
 from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
-from tilewright.ir.types import MAX_BYTES, MAX_RANK, TensorType, Type
+from tilewright.ir.types import MAX_BYTES, MAX_RANK, Shape, TensorType, Type
 from tilewright.ops.elementwise.arithmetic import CastAttrs
-from tilewright.ops.op import Op
+from tilewright.ops.op import Op, broadcast_shapes
 from tilewright.ops.registry import get_op
 from tilewright.ops.shape.assumptions import assumptions
 from tilewright.ops.shape.dim_equalities import DimEqualities
@@ -101,8 +101,7 @@ class GraphBuilder:
             types, found = self._inferred(op, attrs, inputs)
         except Error as error:
             raise error.at(loc) from None
-        for condition, message in found.items():
-            self.add_check(self.equalities.expr(condition), message, loc)
+        self._note(found, loc)
         types = self.equalities.of(types)
         wanted = [*names, *(f"{names[0] if names else 'v'}_{i}" for i in range(len(types)))]
         outputs = tuple(self._define(n, t) for n, t in zip(wanted, types, strict=False))
@@ -120,6 +119,22 @@ class GraphBuilder:
         if self.type(x).shape == wanted:
             return x
         return self.add("reshape", x, attrs=ReshapeAttrs(wanted))
+
+    def broadcast(self, op: str, *shapes: Shape, loc: Loc | None = None) -> Shape:
+        """The shape that others broadcast to; sizes not known yet are compared at run time."""
+        loc = loc or self.loc
+        try:
+            with assumptions() as found:
+                shape = broadcast_shapes(op, *shapes)
+        except Error as error:
+            raise error.at(loc) from None
+        self._note(found, loc)
+        return tuple(self.equalities.expr(d) for d in shape)
+
+    def _note(self, assumed: Mapping[Expr, str], loc: Loc) -> None:
+        """Check at run time what has been assumed of sizes."""
+        for condition, message in assumed.items():
+            self.add_check(self.equalities.expr(condition), message, loc)
 
     def _inferred(
         self, op: str, attrs: Attrs, inputs: Sequence[str]

@@ -7,8 +7,9 @@ import logging
 import numpy as np
 import pytest
 
+from tests.frontends.onnx.convert.run_node import node_model
 from tests.frontends.onnx.segments.segmented_models import AXES, RESHAPED, ROWS, SEQUENCE, parsed
-from tilewright.core.errors import Error, ExecutionError
+from tilewright.core.errors import Error, ExecutionError, TypeCheckError
 from tilewright.driver.compile import compile
 from tilewright.driver.segmented.executor import SegmentExecutor
 from tilewright.frontends.onnx.model.read import read_model
@@ -147,3 +148,13 @@ def test_graph_breaks_are_logged(caplog: pytest.LogCaptureFixture) -> None:
         "graph break: SplitToSequence, SequenceLength, ConcatFromSequence on the host; "
         "1 nodes wait",
     ]
+
+
+def test_sizes_that_a_segment_refuses_are_tried_as_they_are() -> None:
+    expanded = node_model("Expand", (np.ones((3, 4), np.float32), np.array([3, 4])))
+    with compile(expanded, threads=1, cache=False) as model:
+        x = np.arange(12, dtype=np.float32).reshape(3, 4)
+        np.testing.assert_array_equal(model(x, np.array([3, 4])), x)
+        with pytest.raises(TypeCheckError, match="do not broadcast\\n  --> test, node node"):
+            model(x, np.array([2, 4]))
+        np.testing.assert_array_equal(model(x, np.array([3, 1])), x)

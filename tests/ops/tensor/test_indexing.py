@@ -109,6 +109,14 @@ def test_reverse_sequence(time: int, batch: int) -> None:
         np.testing.assert_array_equal(row, np.concatenate([given[:n][::-1], given[n:]]))
 
 
+@pytest.mark.parametrize("time", [1, 4])
+@pytest.mark.parametrize("wrong", [-1, 1])
+def test_a_sequence_longer_than_its_axis_is_refused(time: int, wrong: int) -> None:
+    lengths = np.array([0, time + 1 if wrong > 0 else -1])
+    with pytest.raises(ExecutionError, match="outside a dimension"):
+        run_op("reverse_sequence", np.ones((2, time)), lengths, attrs=ReverseSequenceAttrs(1, 0))
+
+
 def test_shape_arithmetic_passes_through() -> None:
     g = GraphBuilder("t")
     shape = g.add("dims", attrs=DimsAttrs(exprs("N", 8, "S"), (3,)))

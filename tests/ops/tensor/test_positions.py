@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.arith.expr import Load, const
-from tilewright.core.dtypes import F32, I32, I64, U8, DType
+from tilewright.core.dtypes import F32, I32, I64, U8, U64, DType
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.tensor.positions import Sites, check_indices, place_of
@@ -19,6 +19,9 @@ def test_positions_are_counted_from_the_front_and_clamped() -> None:
     assert when is None
     (place,), _ = place_of([_index(U8)], [const(5)], None)
     assert str(place) == "min(i64(x[0]), 4)"
+    # As an i64 a u64 may be negative.
+    (place,), _ = place_of([_index(U64)], [const(5)], None)
+    assert str(place) == "min(max(i64(x[0]), 0), 4)"
 
 
 def test_checks_are_numbered() -> None:

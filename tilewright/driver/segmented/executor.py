@@ -17,7 +17,13 @@ import numpy as np
 
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import STRING, from_numpy
-from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
+from tilewright.core.errors import (
+    Error,
+    ExecutionError,
+    FrontendError,
+    TypeCheckError,
+    UnsupportedError,
+)
 from tilewright.driver.segmented.profile import timed
 from tilewright.driver.segmented.source import HostNode, RemainingGraph, Segment
 from tilewright.driver.segmented.string_table import StringTable
@@ -36,6 +42,8 @@ _LOG = logging.getLogger(__name__)
 
 # Plans kept of one part: values that are waited for may be others at every run.
 MAX_PLANS = 64
+# The codes of errors by which a segment refuses sizes that it was not compiled for.
+_OF_SIZES = ("run.symbol", "run.shape", "run.check", "run.too-small")
 
 CompileGraph = Callable[[Graph], CompiledModel]
 Values = dict[str, Any]
@@ -74,15 +82,34 @@ class SegmentExecutor:
 
     def step(self, values: Values) -> SegmentExecutor | None:
         """Run one segment; its results are then among the values. Gives what is left to run."""
-        plan = self._plan(values)
-        segment = plan.segment
-        if plan.native is not None:
-            with timed(plan.native):
-                values.update(self._run_natively(plan.native, segment, values))
-        for node in segment.hosts:
+        try:
+            plan, results = self._native_results(values)
+        except ExecutionError as error:
+            if self.exact or error.code not in _OF_SIZES:
+                raise
+            plan, results = self._exact_results(values)
+        values.update(results)
+        for node in plan.segment.hosts:
             with timed(node):
                 self._run_on_host(node, values)
         return plan.rest
+
+    def _native_results(self, values: Values) -> tuple[_Plan, Values]:
+        """The plan for some values, and what its native code makes of them."""
+        plan = self._plan(values)
+        if plan.native is None:
+            return plan, {}
+        with timed(plan.native):
+            return plan, self._run_natively(plan.native, plan.segment, values)
+
+    def _exact_results(self, values: Values) -> tuple[_Plan, Values]:
+        """The same for just these sizes: either they do fit, or the error names the node."""
+        self.exact = True
+        try:
+            return self._native_results(values)
+        except Error:
+            self.exact = False
+            raise
 
     def _run_natively(self, native: CompiledModel, segment: Segment, values: Values) -> Values:
         """The results of a segment, by name; texts go in and out as their numbers in a table."""
@@ -131,7 +158,7 @@ class SegmentExecutor:
     def _make(self, present: Sequence[str], values: Values) -> _Plan:
         try:
             segment = self._segment(present, values)
-        except (TypeCheckError, UnsupportedError):
+        except (FrontendError, TypeCheckError, UnsupportedError):
             # what does not fit sizes that may be anything may fit those that are there
             if self.exact:
                 raise

@@ -41,6 +41,7 @@ from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.control.bind_dim import BindDimAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.graph_builder import GraphBuilder, known_integers
+from tilewright.ops.op import normalize_axis
 from tilewright.ops.shape.assumptions import data_dependent_dim
 
 
@@ -286,6 +287,11 @@ class OnnxContext:
             raise n.invalid(f"{rank} dimensions are needed, where there is {found}")
         return found.shape
 
+    def require(self, n: OnnxNode, condition: Expr, what: str) -> None:
+        """Refuse the node where a condition on sizes fails: now, or when the model runs."""
+        if not self.g.add_check(condition, f"{n.op_type}: {what}", n.loc):
+            raise n.invalid(what)
+
     def constant_of(self, name: str) -> np.ndarray | None:
         """The data of a value that is a constant of the graph, else `None`."""
         return self.g.constant_data(name)
@@ -368,6 +374,14 @@ def axes_of(
     if n.has_attr(name):
         return n.ints_attr(name)
     return c.static_ints(n, index) if n.has_input(index) else None
+
+
+def distinct_axes(n: OnnxNode, axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Axes counted from the front, of which none may be given twice."""
+    found = tuple(normalize_axis(n.op_type, a, rank) for a in axes)
+    if len(set(found)) != len(found):
+        raise n.invalid(f"axes {list(axes)} name one dimension twice")
+    return found
 
 
 def identifier(name: str) -> str:

@@ -22,7 +22,7 @@ from tilewright.ir.loop.nodes import Alloc, Buffer, Func, If, Seq, Stmt, Store
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.loop_builder import nest, parameters, spatial_block
 from tilewright.ops.op import Op, fail
-from tilewright.ops.shape.assumptions import same_shape
+from tilewright.ops.shape.assumptions import same_shape, same_size
 
 # Which boxes overlap with one that is picked, and how many of a class are picked.
 GONE, TAKEN = "gone", "taken"
@@ -41,7 +41,9 @@ def _type(
     attrs: NonMaxSuppressionAttrs, ins: Sequence[TensorType]
 ) -> tuple[TensorType, TensorType]:
     boxes, scores = ins[0], ins[1]
-    if boxes.rank != 3 or scores.rank != 3 or boxes.shape[2] is not const(4):
+    named = "non_max_suppression"
+    are_boxes = boxes.rank == 3 and same_size(named, boxes.shape[2], const(4)) is not None
+    if not are_boxes or scores.rank != 3:
         raise fail("non_max_suppression", f"{boxes} and {scores} are not boxes and scores by class")
     if any(t.dtype != F32 for t in (boxes, scores)):
         raise fail("non_max_suppression", f"{boxes} and {scores} are not both f32")

@@ -24,6 +24,7 @@ from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.accumulation import accumulator, widen
 from tilewright.ops.elementwise.define import Accepts, check_dtype, floats, numbers, ordered
 from tilewright.ops.op import Op, fail, normalize_axis
+from tilewright.ops.shape.assumptions import has_elements
 from tilewright.ops.tensor.creation import FullAttrs
 from tilewright.ops.tensor.manipulation import ExpandAttrs
 from tilewright.ops.traced_value import Value
@@ -162,7 +163,7 @@ def _arg_type(name: str, attrs: ArgAttrs, ins: Sequence[TensorType]) -> TensorTy
     x = ins[0]
     check_dtype(name, ordered, x.dtype)
     axes = _axes(name, (attrs.axis,), x.rank)
-    if axes and as_int(x.shape[axes[0]]) == 0:
+    if axes and not has_elements(name, x.shape[axes[0]]):
         raise fail(name, f"dimension {axes[0]} of {x} is empty")
     return TensorType(I64, _reduced_shape(x.shape, axes, attrs.keepdims))
 

@@ -244,7 +244,7 @@ def _reverse_sequence_type(attrs: ReverseSequenceAttrs, ins: Sequence[TensorType
     if x.rank < 2 or not lengths.dtype.is_integer:
         raise fail("reverse_sequence", f"operands {x} and {lengths}", "lengths must be integers")
     time, batch = _reverse_sequence_axes(attrs, x.shape)
-    if time == batch or lengths.shape != (x.shape[batch],):
+    if time == batch or not same_shape("reverse_sequence", lengths.shape, (x.shape[batch],)):
         raise fail("reverse_sequence", f"{lengths} is not one length a sequence of {x}")
     return x
 
@@ -254,11 +254,16 @@ def _reverse_sequence(
 ) -> Tensor:
     x, lengths = ins
     time, batch = _reverse_sequence_axes(attrs, x.shape)
+    size = x.shape[time]
 
     def element(*i: Expr) -> Expr:
-        length = minimum(cast(I64, lengths.at(i[batch])), x.shape[time])
-        place = select(i[time] < length, length - 1 - i[time], i[time])
-        return x.at(*i[:time], place, *i[time + 1 :])
+        # The position of a sequence's last element, -1 if it has none, is what can lie outside.
+        last = b.check(cast(I64, lengths.at(i[batch])) - 1, const(-1), size)
+        end = minimum(last, simplify(size - 1))
+        place = select(i[time] <= end, end - i[time], i[time])
+        # The position of an only element needs no length: the mask keeps the check alive.
+        when = last < size if as_int(size) == 1 else None
+        return x.at(*i[:time], place, *i[time + 1 :], when=when)
 
     return b.compute("y", x.shape, element)
 
@@ -328,6 +333,7 @@ OPS = (
         "injective",
         ReverseSequenceAttrs,
         te=_reverse_sequence,
+        checks=lambda attrs, ins: 1,
         flops=0,
         doc="The first elements of each sequence in reverse order, each with its own length.",
     ),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tilewright.arith.expr import Expr, as_int, const, product
+from tilewright.arith.expr import Expr, as_int, const, maximum, minimum, product
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I64
 from tilewright.core.node import node
@@ -275,7 +275,9 @@ def _space_to_depth(g: GraphOps, attrs: BlockAttrs, inputs: Sequence[str]) -> st
 def _trilu_type(_: TriluAttrs, ins: Sequence[TensorType]) -> TensorType:
     if ins[0].rank < 2:
         raise fail("trilu", f"{ins[0]} has no matrices", "give a rank of 2 or more")
-    if len(ins) > 1 and (ins[1].dtype != I64 or ins[1].elements is not const(1)):
+    if len(ins) > 1 and (
+        ins[1].dtype != I64 or same_size("trilu", ins[1].elements, const(1)) is None
+    ):
         raise fail("trilu", f"the diagonal's number is {ins[1]}", "give one i64 element")
     return ins[0]
 
@@ -284,7 +286,10 @@ def _trilu(
     b: Builder, attrs: TriluAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
     x = ins[0]
-    k = ins[1].at(*(0 for _ in ins[1].shape)) if len(ins) > 1 else attrs.k
+    k = attrs.k
+    if len(ins) > 1:  # beyond the matrix all diagonals are alike, and none overflows
+        given = ins[1].at(*(0 for _ in ins[1].shape))
+        k = minimum(maximum(given, simplify(-x.shape[-2])), x.shape[-1])
 
     def element(*i: Expr) -> Expr:
         first, last = i[-2] + k, i[-1]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.expr import Expr, as_int, cast, const, maximum, minimum, select
 from tilewright.arith.simplify import simplify
-from tilewright.core.dtypes import I64
+from tilewright.core.dtypes import I64, U64
 from tilewright.ir.types import TensorType
 from tilewright.ops.op import fail
 from tilewright.ops.shape.assumptions import has_elements
@@ -54,7 +54,9 @@ def place_of(
     found: list[Expr] = []
     when: Expr | None = None
     for index, size in zip(indices, sizes, strict=True):
-        signed, wrapped = index.dtype.kind != "uint", wraps and index.dtype.kind == "int"
+        # As an i64 even a u64 may be negative.
+        signed = index.dtype.kind != "uint" or index.dtype == U64
+        wrapped = wraps and index.dtype.kind == "int"
         i = cast(I64, index)
         if check is not None:
             i = check(i, simplify(-size) if wrapped else const(0), size)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.arith.expr import Expr, as_int, ceildiv, const
+from tilewright.arith.affine import to_affine
+from tilewright.arith.expr import Expr, as_int, ceildiv, const, maximum
+from tilewright.arith.prove import Prover
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I64, DType, from_numpy
 from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, identifier
@@ -89,8 +91,8 @@ def _whole_number(c: OnnxContext, name: str) -> Expr | None:
 def _count(first: Expr, last: Expr, step: int) -> Expr:
     span = last - first if step > 0 else first - last
     count = simplify(ceildiv(span, abs(step)))
-    number = as_int(count)
-    return count if number is None else const(max(number, 0))
+    # A range that begins beyond its limit is empty.
+    return count if Prover({}).nonneg(to_affine(count)) else simplify(maximum(count, const(0)))
 
 
 def eye_like(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:

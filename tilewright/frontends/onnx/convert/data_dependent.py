@@ -38,14 +38,22 @@ def bound_dim(c: OnnxContext, n: OnnxNode, value: NodeValue, bound: Expr) -> Exp
     return c.bind_dim(n, value.name, simplify(bound))
 
 
+def require_true(c: OnnxContext, n: OnnxNode, condition: NodeValue, what: str) -> None:
+    """Refuse a run in which a bool of one element, which the model computes, is false."""
+    holds = bound_dim(c, n, condition.cast(I64), const(1))
+    c.require(n, holds.eq(const(1)), what)
+
+
 def sliced(
     c: OnnxContext, n: OnnxNode, x: str, axis: int, bounds: tuple[NodeValue, NodeValue], step: int
 ) -> str:
     """A tensor cut along an axis from a start to a stop, both computed by the model."""
     dim = c.type(x).shape[axis]
     size = traced(c, n, number(c, n, dim))
-    low, high = (0, size) if step > 0 else (-1, size - 1)
-    start, stop = (_inside(b, size, low, high) for b in bounds)
+    high = size if step > 0 else size - 1
+    start, stop = (
+        _inside(b, size, low, high) for b, low in zip(bounds, (0, min(step, 0)), strict=True)
+    )
     span = stop - start if step > 0 else start - stop
     count = ((span + (abs(step) - 1)) / abs(step)).apply("max", 0)
     found = bound_dim(c, n, count, dim)

@@ -53,6 +53,7 @@ def one_hot(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         if not math.isfinite(depth):
             raise n.invalid(f"{depth} classes")
         classes = const(int(depth))
+    c.require(n, const(0) < classes, f"{classes} classes")
     attrs = OneHotAttrs(classes, n.int_attr("axis", -1))
     return (c.add(n, "one_hot", n.required(0), n.required(2), attrs=attrs),)
 

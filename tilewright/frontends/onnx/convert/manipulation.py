@@ -13,7 +13,7 @@ from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, 
 from tilewright.frontends.onnx.segments.data_dependent import NeedsConcreteSizes
 from tilewright.ir.types import Shape
 from tilewright.ops.conv.col2im import Col2ImAttrs
-from tilewright.ops.op import broadcast_shapes, normalize_axis
+from tilewright.ops.op import normalize_axis
 from tilewright.ops.tensor.manipulation import (
     BlockAttrs,
     ExpandAttrs,
@@ -140,7 +140,7 @@ def expand(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Broadcast in both directions: the shape may be smaller than the input's."""
     x = n.required(0)
     shape = tuple(simplify(d) for d in c.known_ints(n, 1))
-    wanted = broadcast_shapes("Expand", c.type(x).shape, shape)
+    wanted = c.g.broadcast("Expand", c.type(x).shape, shape, loc=n.loc)
     if wanted == c.type(x).shape:
         return (x,)
     return (c.add(n, "expand", x, attrs=ExpandAttrs(wanted)),)

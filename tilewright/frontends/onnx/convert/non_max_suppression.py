@@ -8,8 +8,10 @@ from tilewright.arith.expr import Expr, as_int, const, minimum
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, I64, DType
 from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
+from tilewright.frontends.onnx.convert.data_dependent import require_true
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
+from tilewright.frontends.onnx.node_scope import traced
 from tilewright.ops.image.non_max_suppression import NonMaxSuppressionAttrs
 from tilewright.ops.tensor.argsort import ArgsortAttrs
 
@@ -21,9 +23,14 @@ def non_max_suppression(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     rows = add_reshape(c, n, scores, (simplify(batches * classes), count, const(1)))
     order = c.add(n, "argsort_rows", rows, attrs=ArgsortAttrs(descending=True))
     limits = (_number(c, n, 2, I64), _number(c, n, 3, F32), _number(c, n, 4, F32))
-    attrs = NonMaxSuppressionAttrs(
-        _most(c, n, count), bool(n.int_attr("center_point_box", 0)), n.has_input(4)
-    )
+    if n.has_input(3):
+        share = traced(c, n, limits[1])
+        in_range = share.apply("less_or_equal", 1).apply("and", share.apply("greater_or_equal", 0))
+        require_true(c, n, in_range, "iou_threshold is outside 0 .. 1")
+    format = n.int_attr("center_point_box", 0)
+    if format not in (0, 1):
+        raise n.invalid(f"center_point_box is {format}", "0 or 1")
+    attrs = NonMaxSuppressionAttrs(_most(c, n, count), bool(format), n.has_input(4))
     names = ("picked", "count")
     picked, number = c.g.add_many(
         "non_max_suppression", boxes, scores, order, *limits, attrs=attrs, names=names

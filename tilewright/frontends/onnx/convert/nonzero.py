@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Expr, const, product
+from tilewright.arith.expr import Expr, const, minimum, product
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL
 from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
@@ -34,12 +34,19 @@ def compress(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     axis = normalize_axis("Compress", n.int_attr("axis"), rank) if n.has_attr("axis") else 0
     if not n.has_attr("axis"):
         x = reshaped(c, n, x, c.type(x).elements)
-    size, chosen = c.type(x).shape[axis], c.type(n.required(1)).elements
-    message = f"a condition of {chosen} for {size} elements"
-    if not c.g.add_check(chosen <= size, f"Compress: {message}", n.loc):
-        raise n.invalid(message)
-    found, _ = positions(c, n, n.required(1))
+    found, _ = positions(c, n, _condition(c, n, c.type(x).shape[axis]))
     return (c.add(n, "gather", x, found, attrs=GatherAttrs(axis, "clip")),)
+
+
+def _condition(c: OnnxContext, n: OnnxNode, size: Expr) -> str:
+    """The truth values as a row; what lies beyond the elements says nothing."""
+    given = simplify(c.type(n.required(1)).elements)
+    row = reshaped(c, n, n.input(1), given)
+    fits = simplify(minimum(given, size))
+    if fits == given:
+        return row
+    attrs = SliceAttrs((const(0),), (fits,), (1,), inside=True)
+    return c.add(n, "slice", row, attrs=attrs)
 
 
 def positions(c: OnnxContext, n: OnnxNode, mask: str) -> tuple[str, Expr]:

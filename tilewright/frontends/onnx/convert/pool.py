@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.arith.expr import const, product
 from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import U64
 from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.matmul import reshaped
 from tilewright.frontends.onnx.window_attrs import auto_pad, read_window
@@ -104,7 +105,9 @@ def max_unpool(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         own.append(simplify(size * strides[axis] + reach))
     count = simplify(product(tuple(own)))
     zeros = c.add(n, "full", attrs=FullAttrs((count,), 0, dtype))
-    flat = [reshaped(c, n, v, (c.type(x).elements,)) for v in (indices, x)]
+    # Unsigned, as no index counts from the end.
+    places = c.cast(n, indices, U64)
+    flat = [reshaped(c, n, v, (c.type(x).elements,)) for v in (places, x)]
     y = c.add(n, "scatter_elements", zeros, *flat, attrs=ScatterElementsAttrs(0))
     y = reshaped(c, n, y, own)
     if not n.has_input(2):

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.arith.expr import Expr, const, product
 from tilewright.arith.simplify import simplify
-from tilewright.core.dtypes import BOOL, F32, I32, I64, DType
+from tilewright.core.dtypes import BOOL, F32, I32, I64, STRING, DType
 from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.ops.random.mt19937 import Mt19937Attrs
@@ -64,14 +64,21 @@ def bernoulli(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     x = n.required(0)
     shape, dtype = c.type(x).shape, c.type(x).dtype
     drawn = c.add(n, "random", attrs=RandomAttrs(shape, dtype, key=_key(n)))
-    return (c.cast(n, c.add(n, "less", drawn, x), n.dtype_attr("dtype", dtype)),)
+    wanted = n.dtype_attr("dtype", dtype)
+    if wanted == STRING:
+        raise n.invalid("the result cannot be text", "give a type of numbers, or bool")
+    return (c.cast(n, c.add(n, "less", drawn, x), wanted),)
 
 
 def multinomial(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Classes drawn by their logarithmic weights: where the running sum passes a random number."""
     x = n.required(0)
     batch, classes = c.shape(n, x, 2)
-    count = const(n.int_attr("sample_size", 1))
+    samples, dtype = n.int_attr("sample_size", 1), n.dtype_attr("dtype", I32)
+    if samples < 1 or dtype not in (I32, I64):
+        raise n.invalid(f"{samples} samples as {dtype}", "at least 1, as i32 or i64")
+    c.require(n, const(0) < classes, f"{classes} classes")
+    count = const(samples)
     chances = c.add(n, "softmax", c.cast(n, x, F32), attrs=SoftmaxAttrs(1))
     reached = c.add(n, "cumsum", chances, attrs=ScanAttrs(1))
     reached = add_reshape(c, n, reached, (batch, const(1), classes))
@@ -80,7 +87,7 @@ def multinomial(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     chosen = c.add(n, "reduce_sum", passed, attrs=ReduceAttrs((2,), keepdims=False))
     # The running sum may end a little below 1.
     last = c.add(n, "dims", attrs=DimsAttrs((simplify(classes - 1),), ()))
-    return (c.cast(n, c.add(n, "min", chosen, last), n.dtype_attr("dtype", I32)),)
+    return (c.cast(n, c.add(n, "min", chosen, last), dtype),)
 
 
 def dropout(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:

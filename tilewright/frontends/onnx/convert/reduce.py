@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, axes_of, simple
+from tilewright.ops.op import normalize_axis
 from tilewright.ops.reduction.cumulative import ScanAttrs
 from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
 
@@ -12,9 +13,12 @@ def reduction(op: str) -> Converter:
 
     def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         x = n.required(0)
+        rank = c.type(x).rank
         axes = axes_of(c, n)
+        if axes:  # one that is named twice is reduced once
+            axes = tuple(dict.fromkeys(normalize_axis(n.op_type, a, rank) for a in axes))
         if not axes and not n.int_attr("noop_with_empty_axes", 0):
-            axes = tuple(range(c.type(x).rank))
+            axes = tuple(range(rank))
         attrs = ReduceAttrs(axes or (), bool(n.int_attr("keepdims", 1)))
         return (c.add(n, op, x, attrs=attrs),)
 

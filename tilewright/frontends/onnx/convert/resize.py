@@ -104,6 +104,8 @@ def _targets(c: OnnxContext, n: OnnxNode, dims: Sequence[Expr]) -> list[Target]:
     if len(sizes) != len(dims):
         raise n.invalid(f"{len(sizes)} sizes for {len(dims)} dimensions")
     policy = n.str_attr("keep_aspect_ratio_policy", "stretch")
+    for size, wanted in zip(dims, sizes, strict=True):
+        c.require(n, wanted.eq(size) | (const(0) < wanted), f"a size of {wanted} for {size}")
     if policy == "stretch":
         return [by_size(d, s) for d, s in zip(dims, sizes, strict=True)]
     if policy not in POLICIES:

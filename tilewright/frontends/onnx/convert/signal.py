@@ -81,7 +81,10 @@ def mel_weight_matrix(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     elements = (bins + 2) * (length // 2 + 1)
     if not (0 <= bins and 0 <= length and elements <= MAX_ELEMENTS and rate):
         raise n.invalid(f"{bins} bins of {length} samples at a rate of {rate}")
-    low, high = (2595 * np.log10(1 + float(c.scalar(n, i)) / 700) for i in (3, 4))
+    ends = [float(c.scalar(n, i)) for i in (3, 4)]
+    if not (length + 1) * ends[1] // rate <= length // 2:
+        raise n.invalid(f"{ends[1]} Hz lie beyond the {length // 2 + 1} frequencies")
+    low, high = (2595 * np.log10(1 + end / 700) for end in ends)
     mels = low + np.arange(bins + 2) * ((high - low) / (bins + 2))
     hertz = 700 * (10 ** (mels / 2595) - 1)
     edges = ((length + 1) * hertz // rate).astype(int)

@@ -12,6 +12,7 @@ from tilewright.frontends.onnx.context import (
     OnnxContext,
     OnnxNode,
     axes_of,
+    distinct_axes,
     identifier,
 )
 from tilewright.frontends.onnx.convert.data_dependent import bound_dim, elements, sliced
@@ -47,8 +48,8 @@ def slice_(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     if not len(starts) == len(stops) == len(axes) == len(steps) or 0 in steps:
         raise n.invalid("starts, ends, axes and steps do not fit each other")
     ranges = {}
+    axes = distinct_axes(n, axes, len(shape))
     for axis, start, stop, step in zip(axes, starts, stops, steps, strict=True):
-        axis = normalize_axis("Slice", axis, len(shape))
         ranges[axis] = (*slice_bounds.bounds(start, stop, step, shape[axis]), step)
     return (add_slice(c, x, ranges, n.outputs[0]),)
 
@@ -63,8 +64,8 @@ def _data_dependent_slice(c: OnnxContext, n: OnnxNode) -> str:
     steps = c.static_ints(n, 4) if n.has_input(4) else (1,) * len(starts)
     if not len(starts) == len(stops) == len(axes) == len(steps) or 0 in steps:
         raise n.invalid("starts, ends, axes and steps do not fit each other")
+    axes = distinct_axes(n, axes, rank)
     for axis, start, stop, step in zip(axes, starts, stops, steps, strict=True):
-        axis = normalize_axis("Slice", axis, rank)
         x = sliced(c, n, x, axis, (start, stop), step)
     return x
 
@@ -104,11 +105,14 @@ def _split_sizes(c: OnnxContext, n: OnnxNode, size: Expr) -> list[Expr]:
         if count != n.n_outputs:
             raise n.invalid(f"num_outputs is {count}, it has {n.n_outputs} outputs")
         part = simplify(ceildiv(size, count))
-        given = [part] * (count - 1) + [simplify(size - part * (count - 1))]
-    message = f"parts of {', '.join(map(str, given))} do not split {size} elements"
-    whole = sum(given, const(0)).eq(size)
-    if len(given) < n.n_outputs or not c.g.add_check(whole, f"Split: {message}", n.loc):
-        raise n.invalid(message)
+        rest = simplify(size - part * (count - 1))
+        fits = const(0) < rest if n.has_attr("num_outputs") else rest.eq(part)
+        c.require(n, fits, f"{size} elements do not make {count} parts")
+        given = [part] * (count - 1) + [rest]
+    what = f"parts of {', '.join(map(str, given))} do not split {size} elements"
+    if len(given) < n.n_outputs:
+        raise n.invalid(what)
+    c.require(n, sum(given, const(0)).eq(size), what)
     return given
 
 
@@ -127,22 +131,56 @@ def pad(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     else:
         amounts = c.known_ints(n, 1)
     axes = c.static_ints(n, 3) if n.has_input(3) else tuple(range(rank))
+    axes = distinct_axes(n, axes, rank)
     if len(amounts) != 2 * len(axes):
         raise n.invalid(f"{len(amounts)} pads for {len(axes)} dimensions")
     before, after = zeros(rank), zeros(rank)
     for i, axis in enumerate(axes):
-        axis = normalize_axis("Pad", axis, rank)
         before[axis], after[axis] = amounts[i], amounts[len(axes) + i]
     if all(as_int(p) == 0 for p in (*before, *after)):
         return (x,)
     for size, *added in zip(c.type(x).shape, before, after, strict=True):
-        left = size + added[0] + added[1]
-        if not c.g.add_check(const(0) <= left, f"Pad: {size} elements cannot lose more", n.loc):
-            raise n.invalid(f"of {size} elements {left} would be left")
+        left = simplify(size + added[0] + added[1])
+        c.require(n, const(0) <= left, f"of {size} elements {left} would be left")
     mode = n.str_attr("mode", "constant")
-    value, operands = _pad_value(c, n) if mode == "constant" else (0, ())
-    attrs = PadAttrs(tuple(before), tuple(after), mode, value)
-    return (c.add(n, "pad", x, *operands, attrs=attrs),)
+    if mode == "constant":
+        value, operands = _pad_value(c, n)
+        attrs = PadAttrs(tuple(before), tuple(after), mode, value)
+        return (c.add(n, "pad", x, *operands, attrs=attrs),)
+    return (_pad_from_elements(c, n, x, before, after, mode),)
+
+
+def _pad_from_elements(
+    c: OnnxContext, n: OnnxNode, x: str, before: Sequence[Expr], after: Sequence[Expr], mode: str
+) -> str:
+    """Padding made of the elements that negative amounts leave, which are cut first."""
+    cut: dict[int, tuple[Expr, Expr, int]] = {}
+    for axis, (size, *ends) in enumerate(zip(c.type(x).shape, before, after, strict=True)):
+        first, last = (const(max(-(as_int(end) or 0), 0)) for end in ends)
+        if first is not const(0) or last is not const(0):
+            c.require(n, first + last < size, f"no element of {size} is left for mode {mode!r}")
+            cut[axis] = (first, simplify(size - last), 1)
+    if cut:
+        x = add_slice(c, x, cut, "kept")
+    wider = [tuple(_positive(end) for end in ends) for ends in (before, after)]
+    for size, *added in zip(c.type(x).shape, *wider, strict=True):
+        _require_elements(c, n, size, added, mode)
+    return c.add(n, "pad", x, attrs=PadAttrs(wider[0], wider[1], mode))
+
+
+def _positive(amount: Expr) -> Expr:
+    number = as_int(amount)
+    return amount if number is None else const(max(number, 0))
+
+
+def _require_elements(
+    c: OnnxContext, n: OnnxNode, size: Expr, added: Sequence[Expr], mode: str
+) -> None:
+    """A dimension has the elements that padding on either side is made of."""
+    for amount in added:
+        c.require(n, const(0) <= amount, f"a padding of {amount}")
+        enough = amount < size if mode == "reflect" else const(0) < size
+        c.require(n, amount.eq(0) | enough, f"mode {mode!r} makes no {amount} more of {size}")
 
 
 def _pad_value(c: OnnxContext, n: OnnxNode) -> tuple[float | int, tuple[str, ...]]:
