@@ -122,6 +122,11 @@ def test_what_is_no_array() -> None:
     assert "a list cannot be read" in message("run.array", [[1.0], [1.0, 2.0]], MASK, SCALE)
 
 
+def test_masks_are_not_ignored() -> None:
+    masked = np.ma.masked_array(X, X > 0)
+    assert "array.filled" in message("run.array", masked, MASK, SCALE)
+
+
 def test_empty_arrays_and_bf16() -> None:
     binder = Binder([Port("x", dtype("bf16"), ("N", 0))], ["N"], [[0, 0]])
     arrays, sizes = binder.bind((np.zeros((0, 0), ml_dtypes.bfloat16),))

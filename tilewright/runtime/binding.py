@@ -127,6 +127,7 @@ class Binder:
 
     def _array(self, position: int, value: Any) -> np.ndarray:
         port = self.inputs[position]
+        refuse_mask(port.name, value)
         array: Any = value if isinstance(value, self.taken) else _to_numpy(port, value)
         if array.dtype != self.dtypes[position]:
             raise ExecutionError(
@@ -217,6 +218,13 @@ def _shape_error(port: Port, array: np.ndarray) -> ExecutionError:
         f"got an array of shape [{', '.join(map(str, array.shape))}]",
         help="reshape the array, or compile the model for this shape",
     )
+
+
+def refuse_mask(name: str, value: Any) -> None:
+    """Raise ExecutionError if `value` is a masked array, whose mask no model would see."""
+    if isinstance(value, np.ma.MaskedArray):
+        message = f"input {name} is a masked array, and models do not know masks"
+        raise ExecutionError("run.array", message, help="fill what is masked: array.filled(0)")
 
 
 def _to_numpy(port: Port, value: Any) -> np.ndarray:

@@ -35,6 +35,12 @@ def test_values_are_checked(text: str, good: Any, bad: Any) -> None:
         checked("x", bad, declared)
 
 
+def test_masks_are_not_ignored() -> None:
+    declared = parsed("g (float[2] x) => (float[2] y) { y = Identity (x) }").graph.input[0].type
+    with pytest.raises(ExecutionError, match="masked array"):
+        checked("x", np.ma.masked_array(np.ones(2, np.float32), [True, False]), declared)
+
+
 def test_types_as_text() -> None:
     inputs = parsed("""
         g (float[n, 2] a, seq(optional(int64[])) b) => (float y) { y = Identity (a) }

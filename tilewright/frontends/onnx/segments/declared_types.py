@@ -15,6 +15,7 @@ from onnx import TypeProto, ValueInfoProto
 from tilewright.core.dtypes import STRING, DType
 from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.frontends.onnx.model.dtypes import onnx_dtype
+from tilewright.runtime.binding import refuse_mask
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def checked(name: str, value: Any, declared: TypeProto) -> Any:
         return [checked(name, item, declared.sequence_type.elem_type) for item in value]
     if kind == "map_type":
         return _map(name, value, declared)
+    refuse_mask(name, value)
     try:
         array = np.asarray(value)
     except ValueError:  # lists of several lengths
