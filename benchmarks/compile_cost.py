@@ -3,9 +3,10 @@
     python benchmarks/compile_cost.py [models] [--cache DIR] [--json FILE]
     python benchmarks/compile_cost.py depth            # 12 and 96 equal layers, see depth.py
 
-Each model of the zoo (see `zoo.py`) is compiled in a process of its own with an empty cache, then
-loaded in another from what the first one left. Memory is the most the process ever had resident,
-beside the size of the model's file and what an idle process with the compiler loaded takes.
+Each model of the zoo (see `zoo.py`) is compiled in a new process with an empty cache, as a program
+does that says `tw.compile(path)`, then loaded in another from what the first one left. Memory is
+the most that any of the processes ever had resident, beside the size of the model's file and what a
+process takes that has imported the package. The stages are of a second compilation, in one process.
 """
 
 from __future__ import annotations
@@ -20,29 +21,31 @@ from pathlib import Path
 from typing import Any
 
 from latency import choose
+from machine import describe_machine
+from results_file import write_results
 
 from tilewright.core.worker.crash import reason
+from tilewright.target.host import usable_cores
 
 ZOO = Path(__file__).parent / "results" / "cache"
 MIB = 1024 * 1024
 
 _WORKER = """
-import json, sys, time
+import json, resource, sys, time
 start = time.perf_counter()
 import tilewright as tw
 from tilewright.driver.compile import compile
-timings = None
-if sys.argv[2] == "cold":
-    from tilewright.driver.timings import Timings
-    timings = Timings()
+from tilewright.driver.timings import Timings
 imported = time.perf_counter()
-memory = lambda: next(int(l.split()[1]) for l in open("/proc/self/status") if l[:6] == "VmHWM:")
-idle = memory()
+own = lambda: next(int(l.split()[1]) for l in open("/proc/self/status") if l[:6] == "VmHWM:")
+idle = own()
+timings = Timings() if sys.argv[2] == "stages" else None
 model = compile(sys.argv[1], timings=timings)
 ready = time.perf_counter()
 print(json.dumps({
     "seconds": ready - start, "import_seconds": imported - start, "idle_kib": idle,
-    "peak_kib": memory(), "stages": timings.stages if timings else {},
+    "peak_kib": max(own(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss),
+    "stages": timings.stages if timings else {},
     "memory": [l for l in model.explain().splitlines() if l.startswith("arena ")],
     "counters": model.counters,
 }))
@@ -58,6 +61,8 @@ def measure(path: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         cold = _run(path, "cold", folder)
         warm = _run(path, "cached", folder)
+    with tempfile.TemporaryDirectory() as folder:
+        staged = _run(path, "stages", folder)
     return {
         "model": path.parent.name,
         "import_s": cold["import_seconds"],
@@ -66,7 +71,7 @@ def measure(path: Path) -> dict[str, Any]:
         "cached_s": warm["seconds"],
         "peak_mib": cold["peak_kib"] / 1024,
         "idle_mib": cold["idle_kib"] / 1024,
-        "stages": cold["stages"],
+        "stages": staged["stages"],
         "arena": cold["memory"],
         **cold["counters"],
     }
@@ -104,7 +109,7 @@ def main() -> None:
             flush=True,
         )
     if args.json:
-        args.json.write_text(json.dumps({"results": rows}, indent=1))
+        write_results(args.json, describe_machine((usable_cores(),)), results=rows)
 
 
 if __name__ == "__main__":
