@@ -35,7 +35,9 @@ def compile_source(source: Any, options: CompileOptions) -> Artifact:
     """Compile a model: a graph, or what `import_graph` takes."""
     options = options.timed()
     with ObjectQueue(options.target) as objects, relaxed_gc():  # LLVM runs in other processes
-        build = _build(source, options, objects.add)
+        graph = optimized_graph(source, options)
+        objects.expect(len(graph.nodes))
+        build = lower_graph(graph, options, objects.add)
         with options.clock.measure("emit LLVM"):
             # The entry is long and runs once a call: optimizing it would take longer than it saves.
             for name, text in emit_entry(build).items():
@@ -50,14 +52,8 @@ def compile_source(source: Any, options: CompileOptions) -> Artifact:
 
 def lower(source: Any, options: CompileOptions) -> ModelBuild:
     """Everything up to object code: the fused graph, its kernels, the memory plan, the calls."""
-    return _build(source, options.timed())
-
-
-def _build(
-    source: Any, options: CompileOptions, on_new: OnNew = lambda name, llvm: None
-) -> ModelBuild:
-    graph = optimized_graph(source, options)
-    return lower_graph(graph, options, on_new)
+    options = options.timed()
+    return lower_graph(optimized_graph(source, options), options)
 
 
 def optimized_graph(source: Any, options: CompileOptions) -> Graph:

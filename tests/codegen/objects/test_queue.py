@@ -80,6 +80,20 @@ def test_little_work_starts_no_process() -> None:
         assert queue.finish() == EXPECTED
 
 
+def test_many_modules_to_come_start_a_process_at_once() -> None:
+    with ObjectQueue(host(), 4) as queue:
+        queue.expect(object_queue.MODULES_WORTH_A_WORKER - 1)
+        assert not queue._workers
+        queue.expect(object_queue.MODULES_WORTH_A_WORKER)
+        assert _pid(queue)
+        _fill(queue)
+        assert len(queue._workers) == 1
+        assert queue.finish() == EXPECTED
+    with ObjectQueue(host(), 0) as queue:
+        queue.expect(10**6)
+        assert not queue._workers
+
+
 def test_nothing_to_do() -> None:
     with ObjectQueue(host()) as queue:
         assert queue.finish() == {}

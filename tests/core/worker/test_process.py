@@ -42,6 +42,14 @@ def test_one_process_answers_many_requests(worker: WorkerProcess) -> None:
     assert worker.served == 3
 
 
+def test_a_process_may_be_started_before_it_is_needed(worker: WorkerProcess) -> None:
+    worker.start()
+    pid = worker.pid
+    worker.start()
+    assert pid is not None
+    assert ask(worker, "noise").reply["pid"] == worker.pid == pid
+
+
 @pytest.mark.parametrize(
     ("trace", "failure"),
     [
@@ -125,6 +133,7 @@ def test_what_a_worker_starts_ends_with_it() -> None:
 def test_a_program_that_is_not_there() -> None:
     with WorkerProcess(["/nonexistent/program"]) as worker:
         for _ in range(2):
+            worker.start()
             failure = worker.ask({}, 1).failure
             assert failure == "start: cannot start /nonexistent/program: No such file or directory"
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from tilewright.arith.bounds import upper
 from tilewright.arith.expr import Binary, Cast, Expr, Load, Select, Unary, const
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import subexpressions
-from tilewright.core.node import children
+from tilewright.arith.walk import operands, subexpressions
 from tilewright.ir.loop.nodes import Alloc, For, If, Seq, Stmt, Store, Tile
 
 _COUNTED = (Binary, Select, Cast, Unary)
@@ -58,7 +57,7 @@ def _operations(value: Expr) -> int:
         if e not in seen and not isinstance(e, Load):
             seen.add(e)
             count += isinstance(e, _COUNTED)
-            stack.extend(children(e, Expr))
+            stack.extend(operands(e))
     return count
 
 

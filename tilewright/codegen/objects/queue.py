@@ -6,9 +6,10 @@
         objects = queue.finish()             # this process compiles what is left
 
 LLVM takes about as long as everything before it, and holds a lock, so that threads would not help.
-A worker process is started only where enough text is queued to pay for its start, and a core is
-free. This process compiles what a worker fails at: a worker that cannot be started, dies or refuses
-a module costs time, never the result. The same text gives the same object in every process.
+A worker process is started only where enough text is queued to pay for its start, or many modules
+are expected, and a core is free. This process compiles what a worker fails at: a worker that cannot
+be started, dies or refuses a module costs time, never the result. The same text gives the same
+object in every process.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from tilewright.target.target import Target
 # Characters of waiting text that are worth a worker: LLVM is busy with them for about as long as a
 # process takes to start.
 CHARACTERS_PER_WORKER = 400_000
+# Modules to come that are worth one as well, and ready with the first of them.
+MODULES_WORTH_A_WORKER = 16
 MAX_WORKERS = 4
 # A module that takes longer than this is hardly the module's fault.
 MAX_SECONDS = 3600.0
@@ -71,6 +74,11 @@ class ObjectQueue:
         self._close()
         for worker in self._workers:
             worker.stop()
+
+    def expect(self, modules: int) -> None:
+        """Start a worker where so many modules are to come that it will be needed."""
+        if modules >= MODULES_WORTH_A_WORKER:
+            self._start_worker()
 
     def add(self, name: str, text: str, optimized: bool = True) -> None:
         """Add a module."""
@@ -145,6 +153,7 @@ class _Worker:
     def _feed(self) -> None:
         """Give the process one module after another until there are no more, or it fails."""
         target = encode_target(self.queue.target)
+        self.process.start()
         while (module := self.queue.take()) is not None:
             request = {"target": target, "text": module.text, "optimized": module.optimized}
             answer = self.process.ask(request, MAX_SECONDS)

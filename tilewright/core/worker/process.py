@@ -116,6 +116,11 @@ class WorkerProcess:
         """The process's number while there is one."""
         return None if self._process is None else self._process.pid
 
+    def start(self) -> None:
+        """Start the process before it is needed; one that cannot start says so when it is asked."""
+        if self._process is None and not self._start():
+            self.answer = None
+
     def ask(self, request: Mapping[str, Any], seconds: float) -> Answer:
         """Send a request and wait for what comes of it."""
         self.begin(request, seconds)
