@@ -38,6 +38,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
         cache=True,
         cache_dir=Path("/home/someone/.cache/tilewright"),
         cache_limit_gb=20.0,
+        memory_limit_gb=float("inf"),
         threads=None,
         spin_us=50,
         gpu_sync=False,

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from tilewright.arith.expr import FALSE, TRUE, Var, const
+from tilewright.core.config import override
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import Loc, TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import KNOWN_LIMIT, GraphBuilder, known_integers
+from tilewright.ops.tensor.creation import FullAttrs
 
 
 def test_names_are_kept_and_made_unique() -> None:
@@ -101,3 +103,10 @@ def test_no_size_is_divided_by_one_that_may_be_0() -> None:
     n, m = Var("N"), Var("M")
     g.add_check((n // m * m).eq(n), "M does not divide N")
     assert [str(c.condition) for c in g.graph().checks] == ["M != 0", "N % M == 0"]
+
+
+def test_a_tensor_may_not_be_larger_than_allowed() -> None:
+    g = GraphBuilder("f")
+    with override(memory_limit_gb=1), pytest.raises(TypeCheckError, match="TW_MEMORY_LIMIT_GB"):
+        g.add("full", attrs=FullAttrs((const(10**9),), 0.0, F32))
+    g.add("full", attrs=FullAttrs((const(10**9),), 0.0, F32))

@@ -124,7 +124,7 @@ def test_what_is_no_array() -> None:
 
 def test_masks_are_not_ignored() -> None:
     masked = np.ma.masked_array(X, X > 0)
-    assert "array.filled" in message("run.array", masked, MASK, SCALE)
+    assert "array.filled" in message("run.mask", masked, MASK, SCALE)
 
 
 def test_empty_arrays_and_bf16() -> None:

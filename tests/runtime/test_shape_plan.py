@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.runtime.fake_model import arguments, manifest, objects
+from tilewright.core.config import override
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.binding import Binder, Port
 from tilewright.runtime.cpu.native_module import NativeModule
@@ -67,3 +68,12 @@ def test_shapes_of_outputs_are_not_negative(planner: ShapePlanner) -> None:
     assert planner.checked([(2, 3), (0,)]) == ((2, 3), (0,))
     with pytest.raises(ExecutionError, match=r"run\.too-small.*\[-1\]"):
         planner.checked([(2, 3), (-1,)])
+
+
+def test_a_run_may_not_take_more_memory_than_allowed(planner: ShapePlanner) -> None:
+    # 28 bytes of arena, and 7 x 3 and 14 numbers as results
+    with override(memory_limit_gb=100e-9), pytest.raises(ExecutionError, match="needs ") as caught:
+        planner.bind(arguments(7))
+    assert caught.value.code == "run.memory-limit"
+    with override(memory_limit_gb=1e-6):
+        planner.bind(arguments(7))

@@ -108,6 +108,8 @@ SWITCHES = (
            "where compiled code is kept; $XDG_CACHE_HOME/tilewright where that is set"),
     Switch("TW_CACHE_LIMIT_GB", _number(float, "number >= 0", 0, float("inf")), "20",
            "size of the cache beyond which the longest unused files are removed"),
+    Switch("TW_MEMORY_LIMIT_GB", _number(float, "number >= 0", 0, float("inf")), "inf",
+           "largest tensor of a model, and memory of a run without inputs and weights"),
     Switch("TW_THREADS", _optional(_number(int, "integer >= 1", 1, 4096)), "",
            "threads a model runs on; empty: as many as the process may use cores"),
     Switch("TW_SPIN_US", _number(int, "integer >= 0", 0, 10**6), "50",
@@ -134,6 +136,7 @@ class Config:
     cache: bool
     cache_dir: Path
     cache_limit_gb: float
+    memory_limit_gb: float
     threads: int | None
     spin_us: int
     gpu_sync: bool

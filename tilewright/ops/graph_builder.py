@@ -19,6 +19,7 @@ import numpy as np
 from tilewright.arith.expr import FALSE, TRUE, Binary, Cast, Const, Expr, Unary, const
 from tilewright.arith.operators import DIVISIONS
 from tilewright.arith.simplify import simplify
+from tilewright.core.config import config
 from tilewright.core.dtypes import BOOL, I64, DType, from_numpy
 from tilewright.core.errors import NOWHERE, Error, Loc, TypeCheckError
 from tilewright.ir.graph.dims import symbols_of
@@ -323,12 +324,13 @@ def _check_extent(type: TensorType) -> None:
                 raise TypeCheckError("tensor.extent", f"{type} has a negative size")
         elif ZERO in divisors(dim):
             raise TypeCheckError("tensor.extent", f"a size of {type} is divided by zero")
-    if size > MAX_BYTES or type.rank > MAX_RANK:
+    most = min(MAX_BYTES, config().memory_limit_gb * 10**9)
+    if size > most or type.rank > MAX_RANK:
         raise TypeCheckError(
             "tensor.extent",
             f"a tensor of type {type if type.rank <= MAX_RANK else type.dtype} and rank"
             f" {type.rank} is too large",
-            help=f"at most {MAX_BYTES} bytes and {MAX_RANK} axes",
+            help=f"at most {most:.0f} bytes (TW_MEMORY_LIMIT_GB) and {MAX_RANK} axes",
         )
 
 

@@ -224,7 +224,7 @@ def refuse_mask(name: str, value: Any) -> None:
     """Raise ExecutionError if `value` is a masked array, whose mask no model would see."""
     if isinstance(value, np.ma.MaskedArray):
         message = f"input {name} is a masked array, and models do not know masks"
-        raise ExecutionError("run.array", message, help="fill what is masked: array.filled(0)")
+        raise ExecutionError("run.mask", message, help="fill what is masked: array.filled(0)")
 
 
 def _to_numpy(port: Port, value: Any) -> np.ndarray:

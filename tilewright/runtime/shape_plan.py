@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from tilewright.core.config import config
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.binding import Binder, Dim, Port
 from tilewright.runtime.size_expr import evaluate_text
@@ -77,7 +79,23 @@ class ShapePlanner:
     def _make(self, inputs: Shapes, sizes: Sequence[int]) -> ShapePlan:
         dims = (ctypes.c_int64 * (len(sizes) + self._data_dependent))(*sizes)
         shapes = self._limit_shapes(sizes) if self._data_dependent else self.output_shapes(dims)
-        return ShapePlan(inputs, shapes, dims, self._functions["tw_arena_size"](dims))
+        arena_size = self._functions["tw_arena_size"](dims)
+        self._require_memory(arena_size, shapes)
+        return ShapePlan(inputs, shapes, dims, arena_size)
+
+    def _require_memory(self, arena_size: int, shapes: Shapes) -> None:
+        """Raise ExecutionError if a run needs more memory than it may have; none is taken yet."""
+        results = sum(
+            prod(shape) * port.dtype.bytes
+            for port, shape in zip(self._outputs, shapes, strict=True)
+        )
+        limit = config().memory_limit_gb * 10**9
+        if arena_size + results > limit:
+            raise ExecutionError(
+                "run.memory-limit",
+                f"a run needs {arena_size + results} bytes, {limit:.0f} are allowed",
+                help="give smaller inputs, or set TW_MEMORY_LIMIT_GB higher",
+            )
 
     def output_shapes(self, dims: ctypes.Array[ctypes.c_int64]) -> Shapes:
         """The shapes of the outputs; data-dependent sizes are those of the last run."""
