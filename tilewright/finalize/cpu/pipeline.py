@@ -8,7 +8,9 @@ from functools import partial
 from tilewright.finalize.combine_loads import combine_loads
 from tilewright.finalize.compact_buffers import compact_buffers
 from tilewright.finalize.cpu.edge_tiles import edge_tiles
+from tilewright.finalize.cpu.known_masks import known_masks
 from tilewright.finalize.cpu.loop_partition import loop_partition
+from tilewright.finalize.cpu.repeat_loads import repeat_loads
 from tilewright.finalize.cpu.shift_inwards import shift_inwards
 from tilewright.finalize.cpu.transpose_loads import transpose_loads
 from tilewright.finalize.expand_tiles import expand_tiles
@@ -33,6 +35,8 @@ STEPS: tuple[Step, ...] = (
     ("vectorize", vectorize),
     ("unroll", unroll),
     ("transpose-loads", transpose_loads),
+    ("known-masks", known_masks),
+    ("repeat-loads", repeat_loads),
     ("expand-math", expand_math),
 )
 

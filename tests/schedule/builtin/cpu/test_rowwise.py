@@ -4,13 +4,15 @@ import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.scheduled import check, kinds, scheduled, sources
-from tilewright.arith.expr import Var
+from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F32
+from tilewright.ir.loop.walk import loops
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.analysis.blocks import block_graph
 from tilewright.schedule.builtin.cpu.rowwise import row_axes
+from tilewright.target.registry import CPUS
 
 NAMES = ("softmax", "layer_norm", "sum_rows", "sum_all")
 
@@ -54,3 +56,13 @@ def test_another_axis_that_is_as_long_is_no_row() -> None:
     assert row_axes(block_graph(func)) is None
     for size in (0, 1, 5):
         check(graph, {"N": size})
+
+
+@pytest.mark.parametrize(("width", "lanes"), [(4, 0), (5, 8), (8, 8), (13, 16), (15, 16)])
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+def test_a_short_row_is_one_vector(name: str, width: int, lanes: int) -> None:
+    graph, target = KERNELS[name](6, width, 1), CPUS["x86-64-v4"]
+    check(graph, {}, target)
+    (result,) = scheduled(graph, target)
+    vectors = [as_int(f.extent) for f in loops(result.func.body) if f.kind == "vectorize"]
+    assert max(vectors, default=0) == lanes

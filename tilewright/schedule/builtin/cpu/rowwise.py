@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from tilewright.arith.expr import Var
+from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import (
     BlockGraph,
@@ -30,7 +30,7 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.builtin.cpu.injective import UNROLL, vectors_together
 from tilewright.schedule.builtin.cpu.parallelize import is_parallel
-from tilewright.schedule.builtin.cpu.simd_reduction import reduce_in_lanes
+from tilewright.schedule.builtin.cpu.simd_reduction import MAX_SCALAR_PARTIALS, reduce_in_lanes
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
@@ -94,16 +94,23 @@ def _vectorize(sch: Schedule, before: Block, rows: int, target: CpuTarget) -> No
     axes = reductions(before) or spatial(before)[rows:]
     if not axes:
         return
-    extent = typical_extent(axes[-1].extent)
-    wide = extent >= lanes
-    vectors = min(UNROLL, max(1, extent // lanes))
-    factor = lanes * vectors_together(sch, before.name, vectors, axes[-1].extent, lanes)
+    factor = _factor(sch, before.name, axes[-1].extent, lanes)
     if reductions(before):
-        reduce_in_lanes(sch, before.name, axes[-1].name, factor if wide else 0, lanes)
-    elif wide:
+        reduce_in_lanes(sch, before.name, axes[-1].name, factor, lanes)
+    elif factor:
         block = block_graph(sch.func).block(before.name)
         _, inner = sch.split(_loop_over(block, axes[-1].name), [None, factor])
         sch.vectorize(inner)
+
+
+def _factor(sch: Schedule, name: str, extent: Expr, lanes: int) -> int:
+    """Elements of a row in one iteration: whole vectors, or all of a short row; 0 for a few."""
+    typical = typical_extent(extent)
+    if typical >= lanes:
+        vectors = min(UNROLL, typical // lanes)
+        return lanes * vectors_together(sch, name, vectors, extent, lanes)
+    few = as_int(extent) is None or typical <= MAX_SCALAR_PARTIALS
+    return 0 if few else 1 << (typical - 1).bit_length()
 
 
 def _loop_over(block: Block, axis: str) -> str:

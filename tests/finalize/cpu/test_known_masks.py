@@ -1,0 +1,62 @@
+"""Masks that are known disappear; others stay, and so does the meaning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.codegen.native_func import both
+from tilewright.finalize.cpu.known_masks import known_masks
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.ir.loop.verify import verify_func
+
+
+def _func(index: str, mask: str) -> Func:
+    return parse_func(
+        f"""
+        func @f(a: f32[40], out c: f32[40]) {{
+          for i in serial(3) {{
+            c[ramp(i * 8, 1, 8) ? {mask}] = a[{index} ? {mask}]
+            c[ramp(24, 1, 8)] = a[{index} ? {mask}]
+          }}
+        }}
+        """
+    )
+
+
+def _check(func: Func) -> str:
+    after = known_masks(func)
+    verify_func(after)
+    a = np.random.default_rng(0).random(40).astype("f4")
+    found, expected = both(after, {"a": a, "c": np.zeros(40, "f4")})
+    np.testing.assert_array_equal(found["c"], expected["c"])
+    before, _ = both(func, {"a": a, "c": np.zeros(40, "f4")})
+    np.testing.assert_array_equal(found["c"], before["c"])
+    return print_func(after)
+
+
+@pytest.mark.parametrize("index", ["ramp(i, 1, 8)", "ramp(i, 3, 8)", "i + ramp(0, 1, 8) % 3"])
+def test_where_all_lanes_are_active_there_is_no_mask(index: str) -> None:
+    assert "?" not in _check(_func(index, "8 + ramp(0, 1, 8) < 16"))
+
+
+@pytest.mark.parametrize("active", [2, 3, 7])
+def test_a_strided_load_has_the_active_lanes(active: int) -> None:
+    text = _check(_func("ramp(i, 2, 8)", f"ramp(0, 1, 8) < {active}"))
+    assert f"shuffle(a[ramp(i, 2, {active})]" in text
+
+
+@pytest.mark.parametrize(
+    ("index", "mask"),
+    [
+        ("ramp(i, 1, 8)", "ramp(0, 1, 8) < 3"),
+        ("ramp(i, 2, 8)", "2 < ramp(0, 1, 8)"),
+        ("ramp(i, 2, 8)", "ramp(0, 1, 8) < 0"),
+        ("ramp(i, 2, 8)", "ramp(0, 1, 8) < i"),
+        ("ramp(i, 2, 8)", "i < 2"),
+    ],
+)
+def test_others_stay(index: str, mask: str) -> None:
+    func = _func(index, mask)
+    assert print_func(known_masks(func)) == print_func(func)

@@ -1,0 +1,55 @@
+"""Masks that are known at compile time: none where all lanes are active, fewer lanes where not.
+
+    C[...] = A[ramp(0, 2, 4) ? ramp(0, 1, 4) < 4]     →     C[...] = A[ramp(0, 2, 4)]
+    C[...] = A[ramp(0, 2, 4) ? ramp(0, 1, 4) < 2]     →     C[...] = A[ramp(0, 2, 2)], then zeros
+
+The unrolled vectors at the end of a short line have such masks. A strided vector without a mask is
+picked from contiguous ones; with one, every lane is a load of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.arith.expr import Broadcast, Expr, Load, const
+from tilewright.arith.known_lanes import known_lanes
+from tilewright.arith.vector import Ramp, Shuffle
+from tilewright.arith.walk import rewrite
+from tilewright.core.dtypes import BOOL
+from tilewright.ir.loop.nodes import Func, Stmt, Store
+from tilewright.ir.loop.walk import map_exprs, rewrite_stmts
+
+
+def known_masks(func: Func) -> Func:
+    """`func` without masks of which all lanes are active, and short strided loads without any."""
+    memo: dict[Expr, Expr] = {}
+    body = map_exprs(func.body, lambda e: rewrite(e, _load, memo))
+    return replace(func, body=rewrite_stmts(body, _store))
+
+
+def _active(mask: Expr | None) -> int | None:
+    """How many lanes are active, if those are known to be the first ones."""
+    lanes = None if mask is None or mask.lanes == 1 else known_lanes(mask)
+    if lanes is None or list(lanes) != sorted(lanes, reverse=True):
+        return None
+    return sum(lanes)
+
+
+def _store(s: Stmt) -> Stmt | None:
+    if isinstance(s, Store) and s.mask is not None and _active(s.mask) == s.mask.lanes:
+        return replace(s, mask=None)
+    return None
+
+
+def _load(e: Expr) -> Expr | None:
+    if not isinstance(e, Load) or e.dtype == BOOL:
+        return None
+    active = _active(e.mask)
+    if active == e.lanes:
+        return replace(e, mask=None)
+    index = e.indices[0]
+    if not active or active == 1 or not isinstance(index, Ramp) or index.stride in (0, 1):
+        return None
+    short = Load(e.buffer, (Ramp(index.base, index.stride, active),), e.dtype)
+    zeros = Broadcast(const(0, e.dtype), active)
+    return Shuffle(short, zeros, tuple(min(n, active) for n in range(e.lanes)))
