@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import gcd, isqrt
+from math import gcd, inf, isqrt
 
 from tilewright.schedule.builtin.cpu.parallelize import load_imbalance
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.cpu import TYPICAL_ROWS, CpuCosts
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.cpu import LINE_BYTES, CpuTarget
 
 MAX_ROWS = 16
 SPARE_REGISTERS = 2
@@ -49,6 +49,7 @@ class MicrokernelProblem:
     after which the distance between rows of A jumps, 0 if it is constant. `dynamic_m` says that `m`
     is only the most rows that a tile may have. `batch` is how many such problems run in parallel,
     0 for sequential code. `row_bytes` is the distance between rows of A, 0 if it is not known.
+    `b_bytes` is the size of a computed operand B that may be read in place, see `pack_b.py`.
     """
 
     m: int
@@ -62,6 +63,7 @@ class MicrokernelProblem:
     dynamic_m: bool = False
     batch: int = 0
     row_bytes: int = 0
+    b_bytes: int = 0
 
 
 # Rows, and vectors of columns.
@@ -115,6 +117,9 @@ def _known(
         tiles = _tiles(problem, *c, lanes)
         cycles = _cost(problem, *c, lanes, target.costs)
         cycles += tiles * _lost(problem, c[0], lanes, target)
+        if problem.b_bytes:
+            in_place = in_place_cycles(problem, c, lanes, target)
+            cycles += min(in_place, packing_cycles(problem, target))
         tasks = problem.batch * tiles
         return cycles * (load_imbalance(tasks, target.cores) if tasks else 1.0)
 
@@ -126,6 +131,38 @@ def _lost(problem: MicrokernelProblem, height: int, lanes: int, target: CpuTarge
     scalars = height / lanes if problem.lane_fma else height
     crowded = problem.reuses_b and has_set_conflicts(height, problem.row_bytes, target)
     return target.costs.evicted_line_cycles * scalars if crowded else 0.0
+
+
+def packing_cycles(problem: MicrokernelProblem, target: CpuTarget) -> float:
+    """Cycles of a step to pack a row of B: it is read, and what is written is read before."""
+    fill, _ = _line_fill(problem.b_bytes, target)
+    again = 1 if problem.b_bytes > target.l2 else 0
+    return (3 + again) * _lines(problem) * fill
+
+
+def in_place_cycles(
+    problem: MicrokernelProblem, c: Candidate, lanes: int, target: CpuTarget
+) -> float:
+    """Cycles of a step to read a row of B where it is: each panel has a short stream of it.
+
+    It is for one tile of rows; for more, the rows of a panel are too far apart.
+    """
+    height, vectors = c
+    if height < problem.m:
+        return inf
+    fill, wait = _line_fill(problem.b_bytes, target)
+    return -(-problem.n // (vectors * lanes)) * wait + _lines(problem) * fill
+
+
+def _lines(problem: MicrokernelProblem) -> float:
+    """Cache lines of a row of B."""
+    return problem.n * problem.bits / 8 / LINE_BYTES
+
+
+def _line_fill(size: int, target: CpuTarget) -> tuple[float, float]:
+    """Of an operand that something else has written: it is not in L2 even where it fits."""
+    _, shared, far = target.costs.line_fill
+    return shared if size <= target.l2 else far
 
 
 def has_set_conflicts(rows: int, stride: int, target: CpuTarget) -> bool:

@@ -18,26 +18,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tilewright.arith.expr import Binary, Load, Var, as_int
+from tilewright.arith.expr import Binary, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
-from tilewright.ir.loop.annotations import VERSIONED
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
     UNKNOWN_WORK,
     BlockGraph,
     accumulator_dtype,
     allows_narrow_accumulation,
-    axis_names,
     block_graph,
-    is_plain,
     is_unit,
     loop_of,
     op_count,
     reads_of,
     reductions,
     typical_extent,
-    uses,
 )
 from tilewright.schedule.analysis.tile_axes import (
     TileAxes,
@@ -59,6 +55,15 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
     MicrokernelProblem,
     choose_tile,
 )
+from tilewright.schedule.builtin.cpu.gemm.pack_b import (
+    PackedB,
+    in_place_bytes,
+    pack_at,
+    pack_b,
+    pack_first,
+    packs_by_panel,
+    row_tiles,
+)
 from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, fuse_parallel, is_parallel
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
@@ -78,32 +83,34 @@ def schedule_register_blocked(
     target: CpuTarget,
 ) -> None:
     """Schedule a reduction and its epilogue."""
-    tile = _choose(sch, block, axes, target)
-    packed = True
-    if axes.packed_b is None:
-        _pack_columns(sch, block, axes, constants)
-    else:
-        packed = _pack_panel(sch, block, axes, axes.packed_b, tile, constants, target)
-    tiles = _row_tiles(axes, tile)
+    problem = _problem(sch, block, axes, constants, target)
+    tile = choose_tile(sch, block.name, problem, target)
+    b = pack_b(sch, block, axes, problem, tile, constants, target)
+    tiles = row_tiles(axes, tile)
     narrow = narrow_k_block(block)
-    if narrow is None and not packed and _is_read_once(axes, tile):
-        _schedule_flat(sch, block, axes, tile, tiles, epilogue, target, pads_n=False)
-        return
     if narrow is not None and narrow.factor == 0 and tile.accumulators == 1:
         sch.narrow_accumulator(block.name)
     elif narrow is not None:
+        _pack_first(sch, b, axes, tile)
         together = choose_mc(sch, block, axes, tile, tiles, target)
         _pad(sch, block, axes, tile, together)
         least = _least_edge(block, axes, tile)
         edge = choose_edge(sch, block.name, axes.m, tile.mr, least)
         schedule_k_blocked(sch, block, axes, tile, narrow, epilogue, target, together, edge)
         return
-    k_block = choose_kc(sch, block, tile, target, tiles >= MIN_REUSE) if tiles else None
+    blocks_k = tiles and not b.in_place
+    k_block = choose_kc(sch, block, tile, target, tiles >= MIN_REUSE) if blocks_k else None
     if k_block is not None:
+        _pack_first(sch, b, axes, tile)
         _pad(sch, block, axes, tile)
         schedule_k_blocked(sch, block, axes, tile, k_block, epilogue, target)
         return
-    _schedule_flat(sch, block, axes, tile, tiles, epilogue, target)
+    _schedule_flat(sch, block, axes, tile, tiles, epilogue, b, target)
+
+
+def _pack_first(sch: Schedule, b: PackedB, axes: TileAxes, tile: Microkernel) -> None:
+    if b.copy:
+        pack_first(sch, b, axes, tile)
 
 
 def _schedule_flat(
@@ -113,12 +120,12 @@ def _schedule_flat(
     tile: Microkernel,
     tiles: int,
     epilogue: Block,
+    b: PackedB,
     target: CpuTarget,
-    pads_n: bool = True,
 ) -> None:
     """Tiles that go through all of K at once."""
     together = choose_mc(sch, block, axes, tile, tiles, target)
-    _pad(sch, block, axes, tile, together, pads_n)
+    _pad(sch, block, axes, tile, together, pads_n=not b.in_place)
     row_group, row_tile, row_loops = split_rows(sch, axes, tile, together)
     panel_loop, column = sch.split(loop_of(axes.n), [None, tile.nr])
     vector, lane = sch.split(column, [None, tile.lanes])
@@ -131,6 +138,12 @@ def _schedule_flat(
     sums = [loop_of(it) for it in reductions(block)]
     steps = _unrolled_steps(sch, block, sums, tile)
     sch.reorder(*outer, *sums, *steps, *row_loops, vector, lane)
+    if panels_first and together == tiles and packs_by_panel(b, axes, tile, target):
+        pack_at(sch, b, axes, tile, panel_loop)
+        shared = outer[: outer.index(panel_loop) + 1]
+    else:
+        _pack_first(sch, b, axes, tile)
+        shared = outer
     written = fuse_epilogue(sch, epilogue.name, outer[-1], tile.lanes)
     least = _least_edge(block, axes, tile)
     mark_edges(sch, block.name, axes.m, tile.mr, least, [*row_loops, *written])
@@ -138,7 +151,7 @@ def _schedule_flat(
     sch.decompose_reduction(block.name, sums[0])
     sch.set_scope(block.writes[0].buffer, "register")
     if is_parallel(sch, block.name, op_count(block)):
-        fuse_parallel(sch, block.name, outer)
+        fuse_parallel(sch, block.name, shared)
 
 
 def _unrolled_steps(sch: Schedule, block: Block, sums: list[str], tile: Microkernel) -> list[str]:
@@ -169,11 +182,14 @@ def _can_lane_fma(
     return all(is_unit(r, graph, innermost.name) for r in scalars)
 
 
-def _choose(sch: Schedule, block: Block, axes: TileAxes, target: CpuTarget) -> Microkernel:
+def _problem(
+    sch: Schedule, block: Block, axes: TileAxes, constants: frozenset[str], target: CpuTarget
+) -> MicrokernelProblem:
     bits = accumulator_dtype(block).bits
-    can = _can_lane_fma(block, axes, block_graph(sch.func), target.lanes(bits), target)
+    graph = block_graph(sch.func)
+    can = _can_lane_fma(block, axes, graph, target.lanes(bits), target)
     by_lane = sch.choose(f"{block.name}.lane_fma", can, lambda: (False, True) if can else (False,))
-    problem = MicrokernelProblem(
+    return MicrokernelProblem(
         m=_rows_at_once(axes, target.lanes(bits), target),
         n=typical_extent(axes.n.extent),
         k=steps_of(block),
@@ -190,9 +206,9 @@ def _choose(sch: Schedule, block: Block, axes: TileAxes, target: CpuTarget) -> M
         and not _whole_tiles(block, axes),
         # the load imbalance of symbolic sizes is not known
         batch=_count(axes.batch) if PARALLEL_WORK <= op_count(block) < UNKNOWN_WORK else 0,
-        row_bytes=row_bytes(block, axes, block_graph(sch.func)),
+        row_bytes=row_bytes(block, axes, graph),
+        b_bytes=in_place_bytes(block, axes, graph, constants),
     )
-    return choose_tile(sch, block.name, problem, target)
 
 
 def _count(axes: Sequence[Iter]) -> int:
@@ -226,119 +242,6 @@ def _period(block: Block, row: Iter) -> int:
     return min(found, default=0)
 
 
-def _pack_panel(
-    sch: Schedule,
-    block: Block,
-    axes: TileAxes,
-    panel: Load,
-    tile: Microkernel,
-    constants: frozenset[str],
-    target: CpuTarget,
-) -> bool:
-    """Pack B in the order in which a tile reads it, where that pays; whether it was."""
-    if not is_plain(panel, block):
-        return False
-    graph = block_graph(sch.func)
-    name = panel.buffer
-    pays = name in constants or not _reads_well(panel, block, axes, graph, tile, target)
-    unit = is_unit(panel, graph, axes.n.name)
-    if not sch.choose(f"{block.name}.packed", pays, lambda: (False, True) if unit else (True,)):
-        return False
-    if name not in constants:
-        name = sch.cache_read(block.name, panel.buffer, "global")
-        # Padding is multiplied too: subnormal numbers left there would cost up to a hundred times
-        # as much on some cores.
-        last = next(d for d, i in enumerate(panel.indices) if i is Var(axes.n.name))
-        sch.pad(name, block_graph(sch.func).block(name).iters[last].name, tile.nr)
-    order = [*axis_names(axes.batch), axes.n.name, *axis_names(reductions(block))]
-    position = {i.name: d for d, i in enumerate(panel.indices) if isinstance(i, Var)}
-    parts = [
-        (position[axis], tile.nr if axis == axes.n.name else 0, 0)
-        for axis in order
-        if axis in position
-    ]
-    sch.transform_layout(name, [*parts, (position[axes.n.name], tile.nr, 1)])
-    if panel.buffer not in constants:
-        _schedule_packing(sch, name, position, axes, tile, target)
-    return True
-
-
-def _reads_well(
-    panel: Load,
-    block: Block,
-    axes: TileAxes,
-    graph: BlockGraph,
-    tile: Microkernel,
-    target: CpuTarget,
-) -> bool:
-    """Whether B needs no packing: it has unit stride, and is read once or in L1 as a whole.
-
-    The rows of a larger B are in different pages, and may conflict in the sets of a cache.
-    """
-    if _is_read_once(axes, tile) and narrow_k_block(block) is None:
-        return is_unit(panel, graph, axes.n.name)
-    whole = as_int(simplify(axes.n.extent % tile.nr)) == 0
-    buffer = graph.buffers[panel.buffer]
-    used = prod(
-        typical_extent(size)
-        for size, index in zip(buffer.shape, panel.indices, strict=True)
-        if index not in {Var(it.name) for it in axes.batch}
-    )
-    near = used * buffer.dtype.bytes <= target.l1
-    return is_unit(panel, graph, axes.n.name) and whole and near
-
-
-def _pack_columns(sch: Schedule, block: Block, axes: TileAxes, constants: frozenset[str]) -> None:
-    """Transpose constants that are indexed by N such that N is innermost."""
-    graph = block_graph(sch.func)
-    for load in reads_of(block):
-        moves = uses(load, axes.n.name) and not is_unit(load, graph, axes.n.name)
-        if load.buffer in constants and moves:
-            position = {i.name: d for d, i in enumerate(load.indices) if isinstance(i, Var)}
-            last = position.pop(axes.n.name)
-            order = [*position.values(), last]
-            sch.transform_layout(load.buffer, [(d, 0, 0) for d in order])
-
-
-def _schedule_packing(
-    sch: Schedule,
-    name: str,
-    position: dict[str, int],
-    axes: TileAxes,
-    tile: Microkernel,
-    target: CpuTarget,
-) -> None:
-    """The copy into panels: parallel over panels, vectorized along what is read.
-
-    That is along the panel's columns, unless the operand has stride 1 along K.
-    """
-    graph = block_graph(sch.func)
-    block = graph.block(name)
-    loops = [loop_of(it) for it in block.iters]
-    column = loops[position[axes.n.name]]
-    outer, inner = sch.split(column, [None, tile.nr])
-    batch = [loops[position[it.name]] for it in axes.batch if it.name in position]
-    sums = [loop for loop in loops if loop != column and loop not in batch]
-    last = next(it for it in block.iters if loop_of(it) == sums[-1])
-    (read,) = reads_of(block)
-    if is_unit(read, graph, last.name) and as_int(simplify(last.extent % tile.lanes)) == 0:
-        steps, lane = sch.split(sums.pop(), [None, tile.lanes])
-        sch.reorder(*batch, outer, *sums, steps, inner, lane)
-        sch.vectorize(lane)
-    else:
-        sch.reorder(*batch, outer, *sums, inner)
-        sch.vectorize(inner)
-    if is_parallel(sch, block.name, op_count(block)):
-        shared = sch.fuse(*batch, outer) if batch else outer
-        sch.parallel(shared)
-        sch.annotate(shared, VERSIONED.key, 1)
-
-
-def _is_read_once(axes: TileAxes, tile: Microkernel) -> bool:
-    """Whether one tile has all rows, so that each element of B is loaded once, packed or not."""
-    return axes.m is None or as_int(axes.m.extent) == tile.mr
-
-
 def _pad(
     sch: Schedule,
     block: Block,
@@ -354,13 +257,6 @@ def _pad(
     for axis, multiple in wanted:
         if as_int(simplify(axis.extent % multiple)) != 0:
             sch.pad(block.name, axis.name, multiple)
-
-
-def _row_tiles(axes: TileAxes, tile: Microkernel) -> int:
-    """How many row tiles reuse a panel; 0 where none does, or their number is symbolic."""
-    if axes.packed_b is None or axes.m is None:
-        return 0
-    return -(-(as_int(axes.m.extent) or 0) // tile.mr)
 
 
 def _least_edge(block: Block, axes: TileAxes, tile: Microkernel) -> int:
