@@ -31,6 +31,19 @@ def test_as_a_plain_convolution(groups, inside, outside, stride, pad, dilation):
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize(("groups", "inside", "outside"), [(2, 3, 2), (3, 1, 4), (1, 4, 5)])
+@pytest.mark.parametrize(("stride", "pad", "dilation"), [(1, 1, 1), (2, 0, 1), (1, 2, 2)])
+def test_channels_first(groups, inside, outside, stride, pad, dilation):
+    x = RNG.standard_normal((2, groups * inside, 7, 6)).astype(np.float32)
+    w = RNG.standard_normal((groups, outside, inside, 3, 3)).astype(np.float32)
+    window = (stride,) * 2, (pad,) * 4, (dilation,) * 2, "channels_first"
+    found = run_op("group_conv", x, w, attrs=WindowAttrs(*window))
+    flat = w.reshape(groups * outside, inside, 3, 3)
+    expected = run_op("conv", x, flat, attrs=ConvAttrs(*window, groups))
+    assert found.shape[1:3] == (groups, outside)
+    np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("data", "weights", "window"),
     [
@@ -44,3 +57,9 @@ def test_what_does_not_fit_is_refused(data, weights, window):
     attrs = WindowAttrs(*window, "channels_last")
     with pytest.raises(TypeCheckError):
         get_op("group_conv").infer(attrs, [tensor(F32, *data), tensor(F32, *weights)])
+
+
+def test_channels_first_that_do_not_fit_are_refused():
+    attrs = WindowAttrs((1, 1), (0,) * 4, (1, 1), "channels_first")
+    with pytest.raises(TypeCheckError, match="do not fit the channels"):
+        get_op("group_conv").infer(attrs, [tensor(F32, 1, 5, 5, 5), tensor(F32, 2, 4, 3, 3, 3)])

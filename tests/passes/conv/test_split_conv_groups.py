@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.contexts import ON_CPU
+from tests.passes.contexts import ON_CPU, ON_GPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
@@ -26,9 +26,10 @@ def _graph(groups: int, inside: int, layout: str, constant: bool = True) -> Grap
     return g.graph(g.add("relu", g.add("conv", x, w, attrs=attrs)))
 
 
+@pytest.mark.parametrize("layout", ["channels_first", "channels_last"])
 @pytest.mark.parametrize("constant", [True, False])
-def test_groups_become_an_axis(constant):
-    graph = _graph(3, 2, "channels_last", constant)
+def test_groups_become_an_axis(layout, constant):
+    graph = _graph(3, 2, layout, constant)
     after = split_conv_groups(graph, ON_CPU)
     assert "group_conv" in [n.op for n in after.nodes]
     assert "conv" not in [n.op for n in after.nodes]
@@ -37,8 +38,14 @@ def test_groups_become_an_axis(constant):
 
 @pytest.mark.parametrize(
     ("groups", "inside", "layout"),
-    [(4, 1, "channels_last"), (1, 4, "channels_last"), (2, 2, "channels_first")],
+    [(4, 1, "channels_last"), (1, 4, "channels_last"), (4, 1, "channels_first")],
 )
 def test_others_are_left_alone(groups, inside, layout):
     graph = _graph(groups, inside, layout)
     assert split_conv_groups(graph, ON_CPU) is graph
+
+
+def test_a_gpu_has_groups_of_channels_last_only():
+    first, last = (_graph(2, 2, layout) for layout in ("channels_first", "channels_last"))
+    assert split_conv_groups(first, ON_GPU) is first
+    assert split_conv_groups(last, ON_GPU) is not last

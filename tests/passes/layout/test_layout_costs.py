@@ -9,6 +9,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.layout.layout_costs import LayoutCost, transpose_cost, typical, window_cost
+from tilewright.target.registry import CPUS
 
 
 def _cost(
@@ -20,7 +21,7 @@ def _cost(
     pad = kernel // 2
     values = {"strides": (stride,) * 2, "pads": (pad,) * 4, "dilations": (1, 1), "groups": groups}
     graph = g.graph(g.add("conv", x, w, attrs=make_attrs("conv", values)))
-    return window_cost(graph, graph.nodes[0])
+    return window_cost(graph, graph.nodes[0], CPUS["x86-64-v4"])
 
 
 @pytest.mark.parametrize("stride", [1, 2])
@@ -34,10 +35,26 @@ def test_few_pixels_waste_columns() -> None:
     assert few.channels_first / few.channels_last > many.channels_first / many.channels_last
 
 
-@pytest.mark.parametrize("groups", [1, 4])
-def test_wider_windows_are_far_slower_with_channels_first(groups: int) -> None:
-    cost = _cost(64, 64, 32, kernel=3, groups=groups)
+def test_wider_windows_are_far_slower_with_channels_first() -> None:
+    cost = _cost(64, 64, 32, kernel=3)
     assert cost.channels_first > 2 * cost.channels_last
+
+
+def test_small_groups_follow_lines_and_large_ones_channels() -> None:
+    small, large = (_cost(64, 64, 32, 3, groups=groups) for groups in (16, 2))
+    assert small.channels_first < small.channels_last
+    assert large.channels_first > large.channels_last
+
+
+def test_groups_under_single_taps_follow_all_lines_at_once() -> None:
+    lines, pixels = (_cost(64, 64, 4, kernel, groups=8) for kernel in (3, 1))
+    assert lines.channels_first / 9 > 2 * pixels.channels_first
+
+
+def test_groups_that_step_cost_more_along_lines() -> None:
+    plain, stepping = (_cost(64, 64, 32 * stride, 3, stride, 16) for stride in (1, 2))
+    assert stepping.channels_first > plain.channels_first
+    assert stepping.channels_last == plain.channels_last
 
 
 def test_a_window_of_one_channel_can_follow_lines_or_channels() -> None:
@@ -51,7 +68,7 @@ def test_pooling_costs_its_taps() -> None:
     x = g.input("x", tensor(F32, 1, 4, 8, 8))
     values = {"strides": (1, 1), "pads": (0,) * 4, "dilations": (1, 1), "kernel": (1, 2)}
     graph = g.graph(g.add("max_pool", x, attrs=make_attrs("max_pool", values)))
-    cost = window_cost(graph, graph.nodes[0])
+    cost = window_cost(graph, graph.nodes[0], CPUS["x86-64-v4"])
     assert cost.channels_last == 2 * 2 * 4 * 8 * 7
     assert cost.channels_first > cost.channels_last
 

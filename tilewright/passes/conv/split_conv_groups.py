@@ -8,40 +8,45 @@ reused between the columns of a tile. Depthwise convolutions, one channel a grou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from tilewright.arith.expr import as_int, const
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape
 from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs
-from tilewright.ops.conv.sliding_window import WindowAttrs
+from tilewright.ops.conv.sliding_window import LAYOUTS, WindowAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, static_sizes
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.target.gpu import GpuTarget
 
 
 def split_conv_groups(graph: Graph, context: PassContext) -> Graph:
-    """Make the groups of channels-last convolutions an axis."""
-    return rewrite_graph(graph, _rule, of=("conv",))
+    """Make the groups of convolutions an axis; on a GPU of channels-last ones, for tensor cores."""
+    layouts = ("channels_last",) if isinstance(context.target, GpuTarget) else LAYOUTS
+    return rewrite_graph(graph, partial(_rule, layouts), of=("conv",))
 
 
-def _rule(g: Rewriter, n: Node) -> str | None:
+def _rule(layouts: Sequence[str], g: Rewriter, n: Node) -> str | None:
     attrs = n.attrs
     if not isinstance(attrs, ConvAttrs) or isinstance(attrs, ConvTransposeAttrs):
         return None
-    if attrs.groups == 1 or attrs.layout != "channels_last":
+    if attrs.groups == 1 or attrs.layout not in layouts:
         return None
     x, w = (g.type(i) for i in n.inputs)
     inside, filters = as_int(w.shape[1]), as_int(w.shape[0])
     if inside is None or inside == 1 or filters is None:
         return None
     groups = const(attrs.groups)
-    data = (*x.shape[:-1], groups, w.shape[1])
-    weights = (groups, const(filters // attrs.groups), *w.shape[1:])
-    result = g.add(
-        "group_conv",
-        g.add("reshape", n.inputs[0], attrs=ReshapeAttrs(data)),
-        _reshaped(g, n.inputs[1], weights),
-        attrs=_window(attrs),
-    )
+    weights = _reshaped(g, n.inputs[1], (groups, const(filters // attrs.groups), *w.shape[1:]))
+    if attrs.layout == "channels_first":
+        window = WindowAttrs(attrs.strides, attrs.pads, attrs.dilations, attrs.layout)
+        result = g.add("group_conv", n.inputs[0], weights, attrs=window)
+    else:
+        data = ReshapeAttrs((*x.shape[:-1], groups, w.shape[1]))
+        x_in_groups = g.add("reshape", n.inputs[0], attrs=data)
+        result = g.add("group_conv", x_in_groups, weights, attrs=_window(attrs))
     return g.add("reshape", result, attrs=ReshapeAttrs(n.type.shape))
 
 

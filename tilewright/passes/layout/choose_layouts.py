@@ -30,6 +30,7 @@ from tilewright.passes.layout.min_cut import Cut
 from tilewright.passes.layout.sink_transposes import sinks_through
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.gpu import GpuTarget
+from tilewright.target.target import Target
 
 # The sides of what has no choice.
 FIRST, LAST = "channels_first", "channels_last"
@@ -40,7 +41,7 @@ def choose_layouts(graph: Graph, context: PassContext) -> Graph:
     """Put the channels of convolutions and pooling last where that pays."""
     if not any(_has_channels_first(n) for n in graph.nodes) or not _gains(graph, context):
         return graph
-    layouts = _Layouts(graph)
+    layouts = _Layouts(graph, context.target)
     return rewrite_graph(graph, layouts.rule)
 
 
@@ -59,8 +60,9 @@ def _has_channels_first(n: Node) -> bool:
 class _Layouts:
     """The layouts of a graph: `last` names the nodes, and sides, that have the channels last."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, target: Target) -> None:
         self.graph = graph
+        self.target = target
         self.windows = {n.name: n for n in graph.nodes if _has_channels_first(n)}
         self.free = {n.name for n in graph.nodes if sinks_through(n)} | self.windows.keys()
         self.last = self._cut()
@@ -71,7 +73,7 @@ class _Layouts:
         cut.fix(LAST, left=True)
         cut.fix(FIRST, left=False)
         for name, n in self.windows.items():
-            cost = window_cost(self.graph, n)
+            cost = window_cost(self.graph, n, self.target)
             cut.choice(name, left=cost.channels_last, right=cost.channels_first)
         ranks = {n.type.rank for n in self.windows.values()}
         for value, t in self.graph.types.items():

@@ -8,6 +8,8 @@ Costs follow from the vectorized axis:
 | one tap, all channels  | rows of pixels x packed weights    | weights x columns of pixels, which |
 |                        |                                    | are packed while the model runs    |
 | many taps, all channels| the same, for each tap             | columns are scattered: far slower  |
+| groups of channels     | vectors of a group's filters       | vectors of pixels of one line, or  |
+|                        |                                    | of all lines under single taps     |
 | one channel (depthwise,| vectors of channels                | vectors of pixels of one line,     |
 | pooling)               |                                    | taken apart where windows step     |
 """
@@ -26,6 +28,8 @@ from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.pool import PoolAttrs
 from tilewright.ops.conv.sliding_window import WindowAttrs, channels, spatial
 from tilewright.target.calibration.cpu import LAYOUTS
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 
 
 class LayoutCost(NamedTuple):
@@ -35,7 +39,7 @@ class LayoutCost(NamedTuple):
     channels_last: float
 
 
-def window_cost(graph: Graph, n: Node) -> LayoutCost:
+def window_cost(graph: Graph, n: Node, target: Target) -> LayoutCost:
     """What a node with windows costs in either layout, transposes around it not counted."""
     attrs = n.attrs
     assert isinstance(attrs, WindowAttrs)
@@ -47,6 +51,10 @@ def window_cost(graph: Graph, n: Node) -> LayoutCost:
     work = float(typical(n.type.shape) * typical(weights[1:]))
     if type(attrs) is ConvAttrs and typical(weights[1:2]) == 1 < attrs.groups:
         return _single_channel(work, out, stepping)
+    if type(attrs) is ConvAttrs and attrs.groups > 1 and isinstance(target, CpuTarget):
+        filters = typical(weights[:1]) // attrs.groups
+        line = out[-1:] if typical(weights[2:]) > 1 else out
+        return _groups(work, filters, line, stepping, target.lanes(n.type.dtype.bits))
     if type(attrs) is not ConvAttrs or attrs.groups > 1 or typical(weights[2:]) > 1:
         return LayoutCost(work * LAYOUTS.scattered, work)
     x = graph.tensor_type(n.inputs[0]).shape
@@ -78,6 +86,14 @@ def _single_channel(work: float, out: Shape, stepping: bool) -> LayoutCost:
     return LayoutCost(work * LAYOUTS.load * line, work * LAYOUTS.load)
 
 
-def _waste(columns: int) -> float:
+def _groups(work: float, filters: int, line: Shape, stepping: bool, lanes: int) -> LayoutCost:
+    last = work * _waste(filters, lanes)
+    if any(as_int(size) is None for size in line):
+        return LayoutCost(last * LAYOUTS.scattered, last)
+    step = LAYOUTS.step if stepping else 1.0
+    return LayoutCost(work * LAYOUTS.line * step * _waste(typical(line), lanes), last)
+
+
+def _waste(columns: int, vector: int = LAYOUTS.vector) -> float:
     """By how much rounding up to whole vectors makes the work more."""
-    return -(-columns // LAYOUTS.vector) * LAYOUTS.vector / columns
+    return -(-columns // vector) * vector / columns

@@ -90,6 +90,9 @@ def pack_b(
     if axes.packed_b is None:
         _pack_columns(sch, block, axes, constants)
         return PackedB()
+    if not is_plain(axes.packed_b, block):
+        # A window of pixels: there is nothing past the end of a line, and nothing to pack.
+        return PackedB(in_place=is_unit(axes.packed_b, block_graph(sch.func), axes.n.name))
     used = tile.mr, tile.nr // tile.lanes
     few_rows = problem.b_bytes > 0 and not problem.dynamic_m
     few_rows &= in_place_cycles(problem, used, tile.lanes, target) <= packing_cycles(
@@ -110,8 +113,6 @@ def _pack_panel(
     reads_well: bool,
 ) -> PackedB | None:
     """Pack B in the order in which a tile reads it, unless it `reads_well` as it is."""
-    if not is_plain(panel, block):
-        return None
     name = panel.buffer
     unit = is_unit(panel, block_graph(sch.func), axes.n.name)
     pays = name in constants or not reads_well
