@@ -75,9 +75,9 @@ class PrimitiveMethods(ABC):
         """Accumulate in the type of the products, before they are widened."""
         self._step("narrow_accumulator", block)
 
-    def pad(self, block: str, iterator: str, multiple: int) -> None:
+    def pad(self, block: str, iterator: str, multiple: int, fill: str = "") -> None:
         """Round a spatial iterator, its loop and the buffer that it indexes up to a multiple."""
-        self._step("pad", block, iterator, multiple)
+        self._step("pad", block, iterator, multiple, *([fill] if fill else []))
 
     def parallel(self, loop: str) -> None:
         """Run the iterations of a loop on several threads."""

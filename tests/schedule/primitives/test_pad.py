@@ -56,6 +56,7 @@ def test_refused() -> None:
     refused("pad.iterator", sch.pad, "mm", "r0", 8)
     refused("pad.iterator", sch.pad, "mm", "no", 8)
     refused("pad.multiple", sch.pad, "mm", "i0", 0)
+    refused("pad.fill", sch.pad, "mm", "i0", 8, "ones")
     sch.split("mm.i0", [None, 4])
     refused("pad.bound", sch.pad, "mm", "i0", 8)
 
@@ -78,7 +79,7 @@ def test_what_a_mask_keeps_in_bounds_is_not_clamped() -> None:
       alloc t: f32[8]
       for i in serial(8) {{
         block "t" [v: S(8) = i] reads x[v - 1] writes t[v]
-          {{ t[v] = x[v - 1 ? 0 < v & v < {limit}] + 1.0 }}
+          {{ t[v] = x[v - 1 ? 0 < v & v < {limit}] }}
       }}
       for j in serial(8) {{
         block "y" [w: S(8) = j] reads t[w] writes y[w]
@@ -91,7 +92,7 @@ def test_what_a_mask_keeps_in_bounds_is_not_clamped() -> None:
         assert ("min(" in print_func(sch.func)) == clamped
 
 
-def test_copies_keep_their_mask() -> None:
+def test_copies_have_zeros_past_the_end_if_asked_for() -> None:
     before = parse_func(
         """
         func @f(x: f32[6, 5], out y: f32[5, 8]) {
@@ -111,6 +112,6 @@ def test_copies_keep_their_mask() -> None:
         }"""
     )
     sch = Schedule(before)
-    sch.pad("t", "v", 4)
+    sch.pad("t", "v", 4, fill="zeros")
     assert "x[w, v ? w < 6 & v < 5]" in print_func(sch.func)
     check_schedule(sch, before)

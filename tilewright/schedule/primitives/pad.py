@@ -7,8 +7,9 @@
     }                                          }
 
 The loop can then be split by the multiple without a guard. Readers are unchanged. Elements past the
-original end are computed from clamped indices and are never read, but for those of a copy: a mask
-makes them zero and keeps neighbours adjacent.
+original end are computed from clamped indices and are never read. A copy along the iterator is
+masked instead, which keeps neighbours adjacent; to `fill` with "zeros" every copy is, and has zeros
+past the end.
 """
 
 from __future__ import annotations
@@ -27,12 +28,16 @@ from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.tree import Spine, block_spine, leaves, replaced, target_block
 
 
-def pad(func: Func, block: str, iterator: str, multiple: int) -> Func:
+def pad(func: Func, block: str, iterator: str, multiple: int, fill: str = "") -> Func:
     """Round a spatial iterator, its loop and the buffer that it indexes up to a multiple."""
     spine = block_spine(func, block)
     old = target_block(spine)
     if multiple < 1:
         raise refuse(func, "pad.multiple", f"cannot pad to a multiple of {multiple}", old)
+    if fill not in ("", "zeros"):
+        raise refuse(
+            func, "pad.fill", f"cannot fill with {fill!r}", old, help='"zeros" is possible'
+        )
     if any(blocks(old.body)):
         message = f'block "{block}" consists of blocks, whose domains would have to grow too'
         raise refuse(func, "pad.nested", message, old, help="pad before blockize")
@@ -45,7 +50,7 @@ def pad(func: Func, block: str, iterator: str, multiple: int) -> Func:
     size = simplify(ceildiv(it.extent, multiple) * multiple)
     known = buffers(func)
     known[buffer] = _grown(func, old, known[buffer], it, size)
-    padded = _padded(old, it, size, known)
+    padded = _padded(old, it, size, known, zeros=fill == "zeros")
     # The block binds the loop, so the whole spine down to it is replaced at once.
     inner = replaced(func, spine, padded)
     at = _spine_of_loop(inner, block, loop)
@@ -108,7 +113,7 @@ def _is_masked_beyond(mask: Expr | None, index: Expr, size: Expr) -> bool:
     )
 
 
-def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> Block:
+def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer], zeros: bool) -> Block:
     iters = tuple(replace(x, extent=size) if x is it else x for x in block.iters)
     extents = {x.name: x.extent for x in iters}
 
@@ -116,6 +121,8 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> 
     # The iterator is clamped, not the index: expressions of it are then computed once a row.
     last = {it.name: minimum(Var(it.name), simplify(it.extent - 1))}
     copied = _copied(block)
+    if not zeros and not _is_along(block, copied, it):
+        copied = None
 
     def clamp(e: Expr) -> Expr | None:
         if not isinstance(e, Load) or e.buffer == written:
@@ -154,3 +161,11 @@ def _copied(block: Block) -> Load | None:
     value = block.body.value
     source = value.a if isinstance(value, Cast) else value
     return source if isinstance(source, Load) else None
+
+
+def _is_along(block: Block, copied: Load | None, it: Iter) -> bool:
+    """Whether a plain copy has stride 1 along the iterator, and no mask yet."""
+    plain = isinstance(block.body, Store) and block.body.value is copied
+    return (
+        copied is not None and plain and copied.mask is None and copied.indices[-1] is Var(it.name)
+    )

@@ -181,7 +181,7 @@ def _schedule_gemm(
     found: dict[str, _Panel] = {}
     if not _is_parameter(sch.func, panel.buffer):
         # Past the last column a panel has zeros: what memory held may be slow to multiply with.
-        sch.pad(_writer(graph, panel.buffer), column.name, tile.nr)
+        sch.pad(_writer(graph, panel.buffer), column.name, tile.nr, fill="zeros")
         _lay_out(sch, panel, block, column, tile)
         used = {v for it in spatial(block) if uses(panel, it.name) for v in free_vars(it.binding)}
         loops = frozenset(used & shared)
