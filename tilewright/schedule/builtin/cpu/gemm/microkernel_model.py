@@ -160,7 +160,7 @@ def _lines(problem: MicrokernelProblem) -> float:
 
 
 def _line_fill(size: int, target: CpuTarget) -> tuple[float, float]:
-    """Of an operand that something else has written: it is not in L2 even where it fits."""
+    """Cycles of a cache line, and of a new stream: what others have written is never in L2."""
     _, shared, far = target.costs.line_fill
     return shared if size <= target.l2 else far
 

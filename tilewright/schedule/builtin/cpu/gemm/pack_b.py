@@ -93,11 +93,9 @@ def pack_b(
     if not is_plain(axes.packed_b, block):
         # A window of pixels: there is nothing past the end of a line, and nothing to pack.
         return PackedB(in_place=is_unit(axes.packed_b, block_graph(sch.func), axes.n.name))
-    used = tile.mr, tile.nr // tile.lanes
-    few_rows = problem.b_bytes > 0 and not problem.dynamic_m
-    few_rows &= in_place_cycles(problem, used, tile.lanes, target) <= packing_cycles(
-        problem, target
-    )
+    in_place = in_place_cycles(problem, (tile.mr, tile.nr // tile.lanes), tile.lanes, target)
+    cheaper = in_place <= packing_cycles(problem, target)
+    few_rows = problem.b_bytes > 0 and not problem.dynamic_m and cheaper
     reads_well = few_rows or _is_near(axes.packed_b, axes, block_graph(sch.func), tile, target)
     packed = _pack_panel(sch, block, axes, axes.packed_b, tile, constants, reads_well)
     return PackedB(in_place=few_rows) if packed is None else packed
@@ -184,7 +182,9 @@ def pack_at(sch: Schedule, b: PackedB, axes: TileAxes, tile: Microkernel, loop: 
 
 
 def pack_first(sch: Schedule, b: PackedB, axes: TileAxes, tile: Microkernel) -> None:
-    """Pack all panels before they are used, in parallel."""
+    """Pack all panels of a computed B before they are used, in parallel."""
+    if not b.copy:
+        return
     sch.transform_layout(b.copy, b.layout)
     block = block_graph(sch.func).block(b.copy)
     loops = [loop_of(it) for it in block.iters]

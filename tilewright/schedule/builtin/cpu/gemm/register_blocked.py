@@ -91,7 +91,7 @@ def schedule_register_blocked(
     if narrow is not None and narrow.factor == 0 and tile.accumulators == 1:
         sch.narrow_accumulator(block.name)
     elif narrow is not None:
-        _pack_first(sch, b, axes, tile)
+        pack_first(sch, b, axes, tile)
         together = choose_mc(sch, block, axes, tile, tiles, target)
         _pad(sch, block, axes, tile, together)
         least = _least_edge(block, axes, tile)
@@ -101,16 +101,11 @@ def schedule_register_blocked(
     blocks_k = tiles and not b.in_place
     k_block = choose_kc(sch, block, tile, target, tiles >= MIN_REUSE) if blocks_k else None
     if k_block is not None:
-        _pack_first(sch, b, axes, tile)
+        pack_first(sch, b, axes, tile)
         _pad(sch, block, axes, tile)
         schedule_k_blocked(sch, block, axes, tile, k_block, epilogue, target)
         return
     _schedule_flat(sch, block, axes, tile, tiles, epilogue, b, target)
-
-
-def _pack_first(sch: Schedule, b: PackedB, axes: TileAxes, tile: Microkernel) -> None:
-    if b.copy:
-        pack_first(sch, b, axes, tile)
 
 
 def _schedule_flat(
@@ -142,7 +137,7 @@ def _schedule_flat(
         pack_at(sch, b, axes, tile, panel_loop)
         shared = outer[: outer.index(panel_loop) + 1]
     else:
-        _pack_first(sch, b, axes, tile)
+        pack_first(sch, b, axes, tile)
         shared = outer
     written = fuse_epilogue(sch, epilogue.name, outer[-1], tile.lanes)
     least = _least_edge(block, axes, tile)
