@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.evaluate import compile_index
 from tilewright.arith.expr import Expr, Load, Var, const
 from tilewright.arith.text import parse_expr
@@ -71,7 +72,7 @@ def test_names_are_no_python(name: str, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@for_each("name", HOSTILE)
 def test_parsers_admit_no_such_names(name: str) -> None:
     for parse, text in (
         (parse_func, f"func @f({name}: f32[1], out y: f32[1]) {{ y[0] = {name}[0] }}"),

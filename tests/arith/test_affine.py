@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 
 from tests.arith.strategies import World, index_exprs, worlds
+from tests.for_each import for_each
 from tilewright.arith.affine import (
     MAX_PRODUCT_TERMS,
     ZERO,
@@ -25,7 +25,7 @@ from tilewright.core.dtypes import I64
 ROW, COL, WIDTH = Var("i"), Var("j"), Var("W")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "canonical"),
     [
         ("j + i", "i + j"),
@@ -100,7 +100,7 @@ def test_large_products_are_atoms() -> None:
     assert list(to_affine(total * total).coeffs) == [total * total]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "stride"),
     [
         ("i", 1),

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.arith.strategies import LOOPS, SIZES, World, conditions, index_exprs, worlds
+from tests.for_each import for_each
 from tilewright.arith.affine import to_affine
 from tilewright.arith.bounds import (
     NATURAL,
@@ -26,7 +26,7 @@ RANGES = {"i": Interval(0, 3), "j": Interval(0, 7), "s": Interval(-5, 5)}
 BUFFERS = {"A": F32, "I": I64, "Q": U8, "W": I32}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "lo", "hi"),
     [
         ("i * 8 + j", 0, 31),
@@ -95,7 +95,7 @@ EXTENTS = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "least", "greatest"),
     [
         ("i * W + j", "0", "H * W - 1"),
@@ -121,7 +121,7 @@ def test_symbolic_bounds(text: str, least: str, greatest: str) -> None:
     assert (print_expr(low), print_expr(high)) == (least, greatest)
 
 
-@pytest.mark.parametrize("text", ["I[i]", "i // (N - 8)", "i % (k - 4)", "i // k"])
+@for_each("text", ["I[i]", "i // (N - 8)", "i % (k - 4)", "i // k"])
 def test_no_symbolic_bound(text: str) -> None:
     assert upper(parse_expr(text, BUFFERS), EXTENTS) is None
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Load, Var, const, maximum, minimum
@@ -30,7 +29,7 @@ def test_a_check_survives_simplification() -> None:
     assert "check(x[i], 0, 9, 0)" in str(simplify(place * 1 + 0, {"i": const(4)}))
 
 
-@pytest.mark.parametrize("index", range(-4, 4))
+@for_each("index", range(-4, 4))
 def test_what_lies_outside(index: int) -> None:
     assert evaluate(CheckedIndex(PLACE, -N, N, 0).is_outside, {"i": index, "N": 2}) == (
         not -2 <= index < 2

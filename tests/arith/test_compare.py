@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 
 from tests.arith.strategies import World, index_exprs, worlds
+from tests.for_each import for_each
 from tilewright.arith import compare
 from tilewright.arith.affine import to_affine
 from tilewright.arith.division import Division
@@ -18,7 +18,7 @@ EXTENTS = {
 DIVISION = Division(Prover(EXTENTS))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("difference", "condition"),
     [
         ("8 - k", "true"),
@@ -42,7 +42,7 @@ def test_less(difference: str, condition: str) -> None:
     assert print_expr(compare.less(to_affine(parse_expr(difference)), DIVISION)) == condition
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("difference", "condition"),
     [
         ("i - i", "true"),

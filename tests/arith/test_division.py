@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.arith.strategies import World, index_exprs, worlds
+from tests.for_each import for_each
 from tilewright.arith.affine import Affine, from_affine, number, to_affine
 from tilewright.arith.division import (
     Division,
@@ -34,7 +34,7 @@ def text_of(result: Affine) -> str:
     return print_expr(from_affine(result))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("p", "d", "quotient", "rest"),
     [
         ("i * 8 + k", "8", "i", "k"),
@@ -92,7 +92,7 @@ def test_recombining_keeps_the_value(e: Expr, world: World) -> None:
     assert len(joined.coeffs) <= len(to_affine(e).coeffs)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "after"),
     [
         ("i // 8 * 8 + i % 8", "i"),

@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 
 from tests.arith.reference import meaning
 from tests.arith.strategies import World, conditions, index_exprs, worlds
+from tests.for_each import for_each
 from tilewright.arith.evaluate import compile_index, evaluate
 from tilewright.arith.expr import Expr, Var, binary
 from tilewright.arith.text import parse_expr
 from tilewright.core.errors import ExecutionError, UnsupportedError
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "value"),
     [
         ("i * 8 + j", 19),
@@ -68,7 +69,7 @@ def test_a_missing_value_is_named() -> None:
         compile_index(e, ("i",))
 
 
-@pytest.mark.parametrize("text", ["A[i]", "2.0", "i64(v:f32)", "ramp(i, 1, 4)", "i64(v:f32 < 1.0)"])
+@for_each("text", ["A[i]", "2.0", "i64(v:f32)", "ramp(i, 1, 4)", "i64(v:f32 < 1.0)"])
 def test_other_expressions_are_refused(text: str) -> None:
     from tilewright.core.dtypes import I64
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.arith.reference import meaning
 from tests.arith.strategies import INTEGERS, literals, typed_exprs
+from tests.for_each import for_each
 from tilewright.arith.dtype_limits import highest, lowest
 from tilewright.arith.expr import (
     FALSE,
@@ -75,7 +76,7 @@ def test_unused_expressions_are_forgotten() -> None:
     assert len(Expr._table) <= before + 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("built", "expected"),
     [
         (ROW + 0, ROW),
@@ -112,7 +113,7 @@ def test_operators_fold(built: Expr, expected: Expr) -> None:
     assert built is expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     "kept",
     [
         X + 0.0,

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import math
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.arith.operators import BINARY, COMBINE, COMPARISONS, DIVISIONS, REDUCTIONS, SHIFTS
 
 
-@pytest.mark.parametrize(("a", "b"), [(7, 2), (-7, 2), (7, -2), (-7, -2), (6, 3), (0, 5)])
+@for_each(("a", "b"), [(7, 2), (-7, 2), (7, -2), (-7, -2), (6, 3), (0, 5)])
 def test_divisions_round_as_they_are_told(a: int, b: int) -> None:
     assert BINARY["div"](a, b) == math.trunc(a / b)
     assert BINARY["floordiv"](a, b) == math.floor(a / b)

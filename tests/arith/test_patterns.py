@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Const, Expr, Select, Var
 from tilewright.arith.patterns import (
     Bindings,
@@ -30,7 +31,7 @@ def rewritten(rule: Rule, text: str) -> str | None:
     return None if result is None else print_expr(result)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pattern", "text"),
     [
         (x + y, "i + 3"),
@@ -61,7 +62,7 @@ def test_matches(pattern: Pattern, text: str) -> None:
     assert pattern.build(found, e.dtype) is e
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pattern", "text"),
     [
         (x + x, "i + j"),

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 
 from tests.arith.strategies import World, index_exprs, worlds
+from tests.for_each import for_each
 from tilewright.arith.affine import number, to_affine
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, const
@@ -23,7 +23,7 @@ def proved(text: str) -> bool:
     return Prover(EXTENTS).nonneg(to_affine(parse_expr(text, {"I": I64})))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "0",
@@ -53,7 +53,7 @@ def test_proves(text: str) -> None:
     assert proved(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "0 - 1",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.prove_within import ProveWithin
 from tilewright.arith.text import parse_expr
@@ -28,7 +27,7 @@ def points() -> Iterator[dict[str, int]]:
                 yield point
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "N - 1 - i * 4 - j",  # the condition itself
@@ -48,7 +47,7 @@ def test_what_holds_is_proved(text: str) -> None:
     assert ProveWithin(EXTENTS, FACTS).nonneg(e)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text", ["N - 2 - i * 4 - j", "k - 2", "1 - k // ((N + 3) // 4)", "N - 1 - k", "min(i, N - 2)"]
 )
 def test_what_does_not_hold_is_not_proved(text: str) -> None:

@@ -5,10 +5,10 @@ import random
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 
 from tests.arith.reference import meaning, same
 from tests.arith.strategies import FLOATS, INTEGERS, SCALARS
+from tests.for_each import for_each
 from tilewright.arith.expr import (
     Binary,
     Call,
@@ -152,7 +152,7 @@ def check(before: Expr, after: Expr, instance: Instance) -> None:
         assert same(meaning(after, env), expected), f"{before} is not {after} for {env}"
 
 
-@pytest.mark.parametrize("named", INDEX.rules, ids=lambda named: named.name)
+@for_each("named", INDEX.rules, ids=lambda named: named.name)
 def test_rule_keeps_the_value_and_drops_the_measure(named: NamedRule) -> None:
     applied = 0
     for seed in itertools.count():
@@ -167,7 +167,7 @@ def test_rule_keeps_the_value_and_drops_the_measure(named: NamedRule) -> None:
         assert seed < 5000, f"{named.name} hardly ever applies"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "after"),
     [
         ("x:f32 * 1.0", "x:f32"),
@@ -195,7 +195,7 @@ def test_element_rules(before: str, after: str) -> None:
     assert print_expr(apply_rules(parse_expr(before), ELEMENT)) == after
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "after"),
     [
         ("(x // 4) // 2", "x // 8"),
@@ -222,7 +222,7 @@ def test_exact_conversions() -> None:
     assert not is_exact(U64, I64)
 
 
-@pytest.mark.parametrize("source", [*SMALL_FLOATS, *SMALL_INTEGERS], ids=str)
+@for_each("source", [*SMALL_FLOATS, *SMALL_INTEGERS], ids=str)
 def test_exact_conversions_of_small_types(source: DType) -> None:
     """What is said to be exact gives every value back; `f32` holds all of them."""
     values = np.arange(1 << source.bits, dtype=np.uint8).view(source.numpy)

@@ -15,6 +15,7 @@ from tests.arith.strategies import (
     typed_exprs,
     worlds,
 )
+from tests.for_each import for_each
 from tilewright.arith import simplify as module
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import FALSE, TRUE, Const, Expr, Var, ceildiv, const, minimum
@@ -36,7 +37,7 @@ def simplified(text: str) -> str:
     return print_expr(simplify(parse_expr(text, ELEMENTS), EXTENTS))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "after"),
     [
         # sums
@@ -117,7 +118,7 @@ def test_examples(before: str, after: str) -> None:
     assert simplified(before) == after
 
 
-@pytest.mark.parametrize(
+@for_each(
     "condition",
     [
         "i.0 * 8 + i.1 < N",
@@ -145,7 +146,7 @@ def test_proves(condition: str) -> None:
     assert prove(parse_expr(condition, ELEMENTS), EXTENTS)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "condition",
     [
         "up * 8 + k < N",

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.arith.strategies import LOOPS, World, index_exprs, worlds
+from tests.for_each import for_each
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr
 from tilewright.arith.symbolic_bounds import most
@@ -12,7 +12,7 @@ from tilewright.arith.text import parse_expr, print_expr
 from tilewright.arith.walk import free_vars
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "found"),
     [
         ("n * 4 + 3", "N * 4 + 3"),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.arith.strategies import BUFFERS, SCALARS, index_exprs, literals, typed_exprs
+from tests.for_each import for_each
 from tilewright.arith.expr import Const, Expr, Unary, Var, const
 from tilewright.arith.text import parse_expr, print_expr
 from tilewright.core.dtypes import BOOL, F32, F64, I32
@@ -30,7 +31,7 @@ def test_round_trip_of_literals(e: Expr) -> None:
     assert parse_expr(print_expr(e)) is e
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "max(A[i.0 * 8 + i.1, k] * 2.0, 0.0)",
@@ -70,7 +71,7 @@ def test_text_is_canonical(text: str) -> None:
     assert print_expr(parse_expr(text, ELEMENTS)) == text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("written", "meant"),
     [
         ("i > 3", "3 < i"),
@@ -101,7 +102,7 @@ def test_literals_say_their_dtype() -> None:
     assert parse_expr("-(3)") is Unary("neg", const(3))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "column", "message"),
     [
         ("", 1, "expected a name"),

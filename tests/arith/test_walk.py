@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 
 from tests.arith.strategies import BUFFERS, World, index_exprs, typed_exprs, worlds
+from tests.for_each import for_each
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Const, Expr, Load, Var, const
 from tilewright.arith.text import parse_expr, print_expr
@@ -47,7 +47,7 @@ def test_rewrite_drops_a_mask_that_always_holds() -> None:
     assert rewritten is parse("A[0]")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "after"),
     [
         ("i * 8 + j", "(n + 1) * 8 + j"),
@@ -79,7 +79,7 @@ def test_substituting_values_is_evaluation(e: Expr, world: World) -> None:
     assert not free_vars(result)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "names"),
     [
         ("3", set()),

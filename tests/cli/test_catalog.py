@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.cli.catalog import CATALOG
 
 
-@pytest.mark.parametrize("kind", CATALOG)
+@for_each("kind", CATALOG)
 def test_names_are_unique_and_rows_alike(kind: str) -> None:
     rows = CATALOG[kind]()
     names = [row["name"] for row in rows]
@@ -13,6 +12,6 @@ def test_names_are_unique_and_rows_alike(kind: str) -> None:
     assert all(row.keys() == rows[0].keys() for row in rows)
 
 
-@pytest.mark.parametrize("kind", sorted(CATALOG.keys() - {"onnx", "errors"}))
+@for_each("kind", sorted(CATALOG.keys() - {"onnx", "errors"}))
 def test_everything_is_described(kind: str) -> None:
     assert not [row["name"] for row in CATALOG[kind]() if not row["summary"]]

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.cli.input_files import (
     load_array,
     parse_assignments,
@@ -22,7 +23,7 @@ def test_assignments() -> None:
     assert parse_assignments(["x=a.npy", "y=z=b.npy"]) == {"x": Path("a.npy"), "y=z": Path("b.npy")}
 
 
-@pytest.mark.parametrize("name", [n for n in DTYPES if n != "string"])
+@for_each("name", [n for n in DTYPES if n != "string"])
 def test_random_inputs_of_every_type(name: str) -> None:
     ports = [Port("x", dtype(name), ("N", 3)), Port("s", dtype(name), ())]
     found = random_inputs(ports, {"N": 2}, seed=0)

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import click
-import pytest
 from click.testing import CliRunner
 
+from tests.for_each import for_each
 from tilewright.cli.options import dims_option
 
 
@@ -13,7 +13,7 @@ def _command(dims: dict[str, int]) -> None:
     click.echo(dims)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "dims"),
     [
         ([], {}),
@@ -26,7 +26,7 @@ def test_dims(given: list[str], dims: dict[str, int]) -> None:
     assert CliRunner().invoke(_command, args).stdout == f"{dims}\n"
 
 
-@pytest.mark.parametrize("given", ["N", "=1", "N=", "N=-1", "N=1.5", "N=\N{SUPERSCRIPT TWO}"])
+@for_each("given", ["N", "=1", "N=", "N=-1", "N=1.5", "N=\N{SUPERSCRIPT TWO}"])
 def test_dims_that_are_none(given: str) -> None:
     result = CliRunner().invoke(_command, ["--dim", given])
     assert result.exit_code == 2

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.cli.output import print_json, print_table, progress, size_text
 
 
@@ -40,7 +41,7 @@ def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("count", "text"),
     [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2e6, "2.0 MB"), (3e12, "3000.0 GB")],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.arguments import (
     count_argument,
     flag_argument,
@@ -39,7 +40,7 @@ def test_what_is_right_passes() -> None:
     assert function_argument("progress", print) is print
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("check", "value", "message"),
     [
         (lambda v: path_argument("path", v), None, "path is None"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.config import (
     SWITCHES,
     Config,
@@ -46,7 +47,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "text", "value"),
     [
         ("TW_DUMP", "passes", "passes"),
@@ -69,7 +70,7 @@ def test_reads(name: str, text: str, value: object) -> None:
     assert getattr(read_config({name: text}), field) == value
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "text"),
     [
         ("TW_DUMP", "everything"),
@@ -95,7 +96,7 @@ def test_bad_value_names_the_variable_and_what_it_takes(name: str, text: str) ->
     assert next(switch.type for switch in SWITCHES if switch.name == name) in caught.value.help
 
 
-@pytest.mark.parametrize("name", [switch.name for switch in SWITCHES])
+@for_each("name", [switch.name for switch in SWITCHES])
 def test_empty_variable_counts_as_unset(name: str) -> None:
     assert read_config({name: ""}) == read_config({})
 
@@ -140,7 +141,7 @@ def test_override_ends_when_the_block_fails() -> None:
     assert config() is before
 
 
-@pytest.mark.parametrize("bad", [{"verify": 7}, {"verify": 1.5}, {"threads": 0}, {"dump": None}])
+@for_each("bad", [{"verify": 7}, {"verify": 1.5}, {"threads": 0}, {"dump": None}])
 def test_override_checks_values(bad: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=r"config\.value"), override(**bad):
         pass

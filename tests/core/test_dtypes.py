@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.dtypes import (
     BF16,
     BOOL,
@@ -24,7 +25,7 @@ from tilewright.core.dtypes import (
 from tilewright.core.errors import TypeCheckError
 
 
-@pytest.mark.parametrize("name", DTYPES)
+@for_each("name", DTYPES)
 def test_names_and_numpy_types_go_both_ways(name: str) -> None:
     found = dtype(name)
     assert str(found) == name

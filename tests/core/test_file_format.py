@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core import file_format
 from tilewright.core.file_format import FileFormat, foreign_format
 
@@ -29,7 +30,7 @@ FORMATS: dict[str, tuple[bytes, FileFormat]] = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@for_each("name", FORMATS)
 def test_by_first_bytes(name: str) -> None:
     head, expected = FORMATS[name]
     assert foreign_format(head) is expected
@@ -54,7 +55,7 @@ def test_archives_by_what_is_in_them(tmp_path: Path, member: str, expected: File
     assert foreign_format(path.read_bytes()) is file_format.ARCHIVE
 
 
-@pytest.mark.parametrize("head", [b"", b"\x08\x0a\x12\x07pytorch", b"junk", b"\0" * 64])
+@for_each("head", [b"", b"\x08\x0a\x12\x07pytorch", b"junk", b"\0" * 64])
 def test_everything_else_may_be_onnx(head: bytes) -> None:
     assert foreign_format(head) is None
 

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.core.dtypes import F4E2M1, F8E4M3FN, F8E5M2, F8E8M0, SMALL_FLOATS, DType
 from tilewright.core.float_formats import FORMATS, limit
 
 
-@pytest.mark.parametrize("dtype", SMALL_FLOATS, ids=str)
+@for_each("dtype", SMALL_FLOATS, ids=str)
 def test_the_greatest_number_is_that_of_the_array_type(dtype: DType) -> None:
     assert limit(dtype) == float(ml_dtypes.finfo(dtype.numpy).max)
 
 
-@pytest.mark.parametrize("dtype", FORMATS, ids=str)
+@for_each("dtype", FORMATS, ids=str)
 def test_codes(dtype: DType) -> None:
     form = FORMATS[dtype]
     assert form.exponent + form.mantissa + 1 == dtype.bits

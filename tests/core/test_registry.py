@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.errors import ConfigError
 from tilewright.core.registry import Registry
 
@@ -44,7 +45,7 @@ def test_unknown_name_lists_near_ones() -> None:
     assert caught.value.help == "did you mean 'fraction'?"
 
 
-@pytest.mark.parametrize("name", ["", "zzz"])
+@for_each("name", ["", "zzz"])
 def test_unknown_name_with_nothing_near_lists_all(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         SHAPES.get(name)

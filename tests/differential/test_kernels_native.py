@@ -12,6 +12,7 @@ from tests.differential.native import (
     compare,
     random_inputs,
 )
+from tests.for_each import for_each
 from tilewright.arith.expr import Var
 from tilewright.driver.compile import compile
 from tilewright.ir.graph.nodes import Graph
@@ -65,7 +66,7 @@ def test_special_values(name: str) -> None:
         check_native(graph, inputs, scale=SCALE).close()
 
 
-@pytest.mark.parametrize("name", ["matmul", "conv", "max_columns", "sum_rows", "sum_all"])
+@for_each("name", ["matmul", "conv", "max_columns", "sum_rows", "sum_all"])
 def test_nothing_to_add_up(name: str) -> None:
     graph = KERNELS[name](*((4, 0, 4) if name == "conv" else (4, 4, 0)))
     check_native(graph, random_inputs(graph)).close()

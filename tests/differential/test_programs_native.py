@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.codegen.native_func import NativeFunc
+from tests.for_each import for_each
 from tests.lower.random_programs import random_program
 from tilewright.arith.evaluate import evaluate
 from tilewright.finalize.cpu.pipeline import finalize
@@ -66,7 +67,7 @@ def test_machine_code(seed: int, outputs: int) -> None:
         native.close()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_wide_vectors(seed: int) -> None:
     program = random_program(seed, 1)
     plain = _plain(program, CPUS["x86-64-v4"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from tests.for_each import for_each
 
 DESIGN = Path(__file__).parents[2] / "docs" / "design"
 CHAPTERS = sorted(DESIGN.glob("[0-9]*.md"))
@@ -40,6 +40,6 @@ def test_a_figure_without_a_source_is_found(tmp_path: Path) -> None:
     assert len(unsupported("It takes 5 ms ([record](../log/a.md)).", folder)) == 1
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+@for_each("path", CHAPTERS, ids=lambda p: p.stem)
 def test_measured_figures_have_a_source(path: Path) -> None:
     assert unsupported(path.read_text(), path.parent) == []

@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.for_each import for_each
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
@@ -40,7 +42,7 @@ def test_examples_print_what_the_page_shows(path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("path", PAGES, ids=_name)
+@for_each("path", PAGES, ids=_name)
 def test_no_example_is_overlooked(path: Path) -> None:
     text = path.read_text()
     assert text.count("```python") == len(blocks._BLOCK.findall(text))
@@ -56,7 +58,7 @@ def test_page_of_methods_is_up_to_date() -> None:
     assert (DOCS / "methods.md").read_text() == generate.methods_page(), "run `make docs`"
 
 
-@pytest.mark.parametrize("path", PAGES, ids=_name)
+@for_each("path", PAGES, ids=_name)
 def test_links_lead_somewhere(path: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", path.read_text())
     assert not [link for link in links if not (path.parent / link).exists()]

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.for_each import for_each
+
 ROOT = Path(__file__).parents[2]
 GUIDES = ("operator", "pass", "primitive", "strategy", "target")
 _CHANGE = re.compile(
@@ -57,7 +59,7 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("kind", GUIDES)
+@for_each("kind", GUIDES)
 def test_a_change_is_one_module_its_test_and_few_lines_in_tables(kind: str) -> None:
     diff, commands = change(kind)
     added = new_files(diff)

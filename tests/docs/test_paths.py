@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from tests.for_each import for_each
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -35,7 +35,7 @@ def test_a_path_is_found_and_a_placeholder_is_not() -> None:
     assert named_files(text) == {"passes/fuse.py"}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=_name)
+@for_each("path", PAGES, ids=_name)
 def test_named_files_exist(path: Path) -> None:
     found = named_files(path.read_text())
     missing = [

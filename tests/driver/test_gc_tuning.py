@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.driver.gc_tuning import COMPILING_THRESHOLDS, relaxed_gc
 
 
@@ -22,7 +23,7 @@ def test_searches_are_rare_in_the_block_only() -> None:
     assert gc.get_threshold() == (700, 10, 10)
 
 
-@pytest.mark.parametrize("threshold", [(0, 10, 10), (1_000_000, 5, 5)])
+@for_each("threshold", [(0, 10, 10), (1_000_000, 5, 5)])
 def test_a_program_that_searches_less_is_left_alone(threshold: tuple[int, int, int]) -> None:
     gc.set_threshold(*threshold)
     with relaxed_gc():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.config import override
 from tilewright.core.errors import ConfigError, Error
 from tilewright.driver.options import CompileOptions, make_options, no_progress
@@ -31,7 +32,7 @@ def test_wrong_values_are_refused_at_the_door(tmp_path: Path) -> None:
         make_options(tuned=tmp_path / "missing.db")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value"),
     [
         ("target", None),

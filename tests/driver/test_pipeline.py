@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.kernels.cases import build_model
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.cli.input_files import random_inputs
@@ -30,7 +31,7 @@ from tilewright.target.host import host
 from tilewright.target.registry import resolve_gpu
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed: int) -> None:
     graph = random_graph(seed)
     after = run_passes(graph, CPU[:-1], PassContext(host()))
@@ -45,7 +46,7 @@ def test_a_pass_its_file_and_its_function_have_one_name() -> None:
         assert pass_doc(p).endswith(".")
 
 
-@pytest.mark.parametrize("kind", PIPELINES)
+@for_each("kind", PIPELINES)
 def test_groups_are_formed_last(kind: str) -> None:
     assert pass_name(PIPELINES[kind][-1]) == "fuse"
 
@@ -60,8 +61,8 @@ def test_each_kind_of_machine_has_its_own_list() -> None:
         find_pass("winogrod")
 
 
-@pytest.mark.parametrize("precision", ["f32", "fp16", "bf16", "tf32"])
-@pytest.mark.parametrize("dtype", [F32, F16])
+@for_each("precision", ["f32", "fp16", "bf16", "tf32"])
+@for_each("dtype", [F32, F16])
 def test_channels_are_last_where_matrices_read_them(precision: str, dtype: DType) -> None:
     g = GraphBuilder("f")
     x = g.input("x", tensor(dtype, 2, 8, 5, 5))
@@ -82,7 +83,7 @@ def test_what_is_disabled_does_not_run() -> None:
         passes_for(host(), ("winogrod",))
 
 
-@pytest.mark.parametrize("name", REQUIRED)
+@for_each("name", REQUIRED)
 def test_what_correctness_needs_cannot_be_disabled(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name} cannot be disabled") as caught:
         passes_for(host(), (name,))

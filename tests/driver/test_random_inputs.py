@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.core.dtypes import DTYPES, STRING
 from tilewright.driver.random_inputs import TEXTS, random_array
 
 
-@pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
+@for_each("dtype", DTYPES.values(), ids=str)
 def test_every_type_can_be_drawn(dtype: object) -> None:
     one, same = (random_array(dtype, (3, 4), np.random.default_rng(5)) for _ in range(2))  # type: ignore[arg-type]
     np.testing.assert_array_equal(one, same)

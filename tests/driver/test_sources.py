@@ -8,6 +8,7 @@ import torch
 
 import tilewright as tw
 from tests.differential.kernel_graphs import KERNELS
+from tests.for_each import for_each
 from tests.frontends.torch.eager import random
 from tests.models import mlp
 from tilewright.arith.expr import Var
@@ -33,7 +34,7 @@ def test_an_exported_program_keeps_its_sizes_open() -> None:
     assert model(random(7, 3)).shape == (7, 4)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "source", [None, {}, [], 5, 1.5, True, np.zeros(3), print, object], ids=lambda s: repr(s)[:12]
 )
 def test_what_is_no_model(source: object) -> None:
@@ -63,7 +64,7 @@ def test_sizes_cannot_be_set_after_fusion() -> None:
         import_graph(fused, {"M": 3})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("source", "name"),
     [
         ("models/a.onnx", "a.onnx"),

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.finalize.compact_buffers import STACK_LIMIT, compact_buffers
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Alloc, For, Func
@@ -35,7 +35,7 @@ def _same(before: Func, after: Func, n: int) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("n", [0, 1, 8, 13])
+@for_each("n", [0, 1, 8, 13])
 def test_a_tile_moves_into_the_loop_that_uses_it(n: int) -> None:
     before = parse_func(TILED)
     after = compact_buffers(before)
@@ -136,7 +136,7 @@ func @f(x: f32[N], out y: f32[N]) {
 }"""
 
 
-@pytest.mark.parametrize("n", [0, 1, 8, 13])
+@for_each("n", [0, 1, 8, 13])
 def test_a_loop_that_runs_differently_often_needs_its_most(n: int) -> None:
     before = parse_func(VARYING)
     after = compact_buffers(before)

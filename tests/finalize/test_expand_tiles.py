@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from tests.codegen.native_func import llvm_text, run_native
+from tests.for_each import for_each
 from tilewright.arith.expr import cast
 from tilewright.codegen.objects.compile import compile_assembly
 from tilewright.core.dtypes import I8, I32, U8, DType
@@ -50,7 +50,7 @@ def _with(target: CpuTarget, intrinsic: str) -> CpuTarget:
     return replace(target, features=(*target.features, *(f"+{f}" for f in row.features)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("intrinsic", "machine", "left", "lanes", "instruction"),
     [("sdot", "aarch64", I8, 4, "sdot"), ("vnni", "x86-64-v4", U8, 16, "vpdpbusd")],
 )
@@ -65,7 +65,7 @@ def test_a_machine_that_has_it_gets_the_instruction(
     assert not _tiles(finalize(func, CPUS[machine]))
 
 
-@pytest.mark.parametrize(("intrinsic", "left", "lanes"), [("sdot", I8, 4), ("vnni", U8, 16)])
+@for_each(("intrinsic", "left", "lanes"), [("sdot", I8, 4), ("vnni", U8, 16)])
 def test_instruction_and_expansion_agree(intrinsic: str, left: DType, lanes: int) -> None:
     func = _dot_product(left, lanes, intrinsic)
     rng = np.random.default_rng(1)
@@ -105,7 +105,7 @@ func @f(a: bf16[16, 32], b: bf16[16, 32, 2], out c: f32[16, 32]) {{
 """
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("between", "tiles"),
     [("", 3), ("s[0, 0] = 1.0", 0), ('tile fill c[0 : 16, 0 : 32] using "amx_zero_1x2"', 0)],
     ids=["alone", "touched", "two"],
@@ -130,7 +130,7 @@ def _two_sums(order: str) -> Func:
     )
 
 
-@pytest.mark.parametrize(("order", "kept"), [("zcZC", 4), ("zZcC", 0)])
+@for_each(("order", "kept"), [("zcZC", 4), ("zZcC", 0)])
 def test_two_sums_are_held_only_one_after_the_other(order: str, kept: int) -> None:
     func = expand_tiles(_two_sums(order), CPUS["sapphirerapids"])
     assert len(_tiles(func)) == kept

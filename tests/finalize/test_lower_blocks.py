@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.finalize.lower_blocks import lower_blocks
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Block
@@ -18,7 +18,7 @@ func @sums(A: f32[M, K], out C: f32[M]) {
 """
 
 
-@pytest.mark.parametrize(("m", "k"), [(1, 1), (5, 3), (8, 7), (0, 4)])
+@for_each(("m", "k"), [(1, 1), (5, 3), (8, 7), (0, 4)])
 def test_sums_are_the_same(m: int, k: int) -> None:
     before = parse_func(SUMS)
     after = lower_blocks(before)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.errors import ExecutionError
 from tilewright.finalize.report_indices import STATUS, report_indices
 from tilewright.ir.loop.interp.run import run_func
@@ -58,7 +59,7 @@ def _words(func: Func, x: list[int]) -> list[int]:
     return arrays[STATUS].tolist()
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@for_each("name", TEXTS)
 def test_one_index_outside_is_reported(name: str) -> None:
     func = parse_func(TEXTS[name])
     verify_func(func)

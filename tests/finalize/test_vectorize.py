@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.interp.run import run_func
@@ -44,7 +45,7 @@ def test_strides_and_broadcasts() -> None:
     assert "x[i]" in text
 
 
-@pytest.mark.parametrize("n", [0, 1, 7, 8, 13])
+@for_each("n", [0, 1, 7, 8, 13])
 def test_guards_become_masks(n: int) -> None:
     _same(
         """

@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import FrontendError
@@ -26,7 +27,7 @@ def test_bounds_are_those_of_onnx() -> None:
         assert list(found) == list(expected), (size, step, start, stop)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("start", "stop", "step", "size", "expected"),
     [
         (const(0), const(MAX), 1, N, "0 N"),

@@ -3,13 +3,13 @@ from __future__ import annotations
 import random
 
 import onnx
-import pytest
 
+from tests.for_each import for_each
 from tilewright.fuzz.mutators import FREQUENT_MUTATORS, MUTATORS, RARE_MUTATORS
 from tilewright.fuzz.seed_corpus import seeds_of
 
 
-@pytest.mark.parametrize("name", MUTATORS)
+@for_each("name", MUTATORS)
 def test_every_mutation_changes_models(name: str) -> None:
     seeds = [*seeds_of("slice"), *seeds_of("if_")]
     changed = 0

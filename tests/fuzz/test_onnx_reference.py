@@ -3,9 +3,9 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import onnx
-import pytest
 from onnx import helper
 
+from tests.for_each import for_each
 from tests.fuzz.models import case_of
 from tilewright.fuzz.case_file import Case
 from tilewright.fuzz.onnx_reference import KNOWN_DIFFERENCES, differs_from_reference
@@ -21,8 +21,8 @@ def _said(case: Case, expected: Expected | None = None) -> str | None:
     return differs_from_reference(case.model, case.runs[0], expected)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
-@pytest.mark.parametrize("op", ["Exp", "ReduceSum", "Softmax", "NonZero"])
+@for_each("dtype", [np.float32, np.float64, np.float16])
+@for_each("op", ["Exp", "ReduceSum", "Softmax", "NonZero"])
 def test_the_same_reading(op: str, dtype: type) -> None:
     x = np.linspace(-2, 3, 15, dtype=np.float64).reshape(3, 5).astype(dtype)
     assert _said(_case(op, x)) == ""
@@ -45,7 +45,7 @@ def test_types_beyond_onnx_are_not_compared() -> None:
     assert _said(case, Expected([np.zeros((2, 3), np.int64)], [np.zeros((2, 3))], True)) is None
 
 
-@pytest.mark.parametrize(("dtype", "compared"), [(np.float32, True), (np.int32, False)])
+@for_each(("dtype", "compared"), [(np.float32, True), (np.int32, False)])
 def test_some_operators_are_not_compared_on_integers(dtype: type, compared: bool) -> None:
     nodes = [
         helper.make_node("Identity", ["x"], ["a"]),
@@ -56,7 +56,7 @@ def test_some_operators_are_not_compared_on_integers(dtype: type, compared: bool
     assert bool(_said(case_of(nodes, given, ["y"]), expected)) is compared
 
 
-@pytest.mark.parametrize(("mode", "compared"), [("linear", False), ("nearest", True)])
+@for_each(("mode", "compared"), [("linear", False), ("nearest", True)])
 def test_integers_are_compared_where_they_are_only_chosen(mode: str, compared: bool) -> None:
     x = np.ones((1, 1, 2, 2), np.uint8)
     given = {"x": x, "grid": np.zeros((1, 1, 1, 2), np.float32)}
@@ -86,7 +86,7 @@ def test_a_negative_number_without_a_sign_is_not_compared() -> None:
     assert _said(case, Expected([np.zeros(2)], [np.zeros(2)], True)) is None
 
 
-@pytest.mark.parametrize(("number", "compared"), [(-3.0, False), (15.0, True), (16.0, False)])
+@for_each(("number", "compared"), [(-3.0, False), (15.0, True), (16.0, False)])
 def test_a_float_beyond_an_integer_is_not_compared(number: float, compared: bool) -> None:
     to = onnx.TensorProto.UINT4
     x = np.array([number], ml_dtypes.float8_e4m3fn)
@@ -97,7 +97,7 @@ def test_a_float_beyond_an_integer_is_not_compared(number: float, compared: bool
     assert bool(_said(case_of(nodes, {"x": x}, ["y"]), other)) is compared
 
 
-@pytest.mark.parametrize(("far", "compared"), [(4.0, True), (300.0, False)])
+@for_each(("far", "compared"), [(4.0, True), (300.0, False)])
 def test_shares_that_have_become_0_are_not_compared(far: float, compared: bool) -> None:
     case = _case("LogSoftmax", np.array([[0.0, far]], np.float32))
     assert _said(case) == ("" if compared else None)
@@ -107,7 +107,7 @@ def test_shares_that_have_become_0_are_not_compared(far: float, compared: bool) 
     )
 
 
-@pytest.mark.parametrize(("opset", "compared"), [(12, False), (13, True)])
+@for_each(("opset", "compared"), [(12, False), (13, True)])
 def test_what_meant_something_else_is_not_compared(opset: int, compared: bool) -> None:
     case = _case("Softmax", np.zeros((2, 3), np.float32))
     case.model.opset_import[0].version = opset
@@ -115,7 +115,7 @@ def test_what_meant_something_else_is_not_compared(opset: int, compared: bool) -
     assert bool(_said(case, other)) is compared
 
 
-@pytest.mark.parametrize(("length", "compared"), [(1, False), (3, True)])
+@for_each(("length", "compared"), [(1, False), (3, True)])
 def test_one_pixel_is_not_compared(length: int, compared: bool) -> None:
     mode = {"coordinate_transformation_mode": "pytorch_half_pixel", "mode": "linear"}
     node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], **mode)
@@ -135,7 +135,7 @@ def test_infinities_that_come_up_on_the_way() -> None:
         assert bool(_said(case, other)) is compared
 
 
-@pytest.mark.parametrize(("size", "compared"), [(16, False), (17, True), (18, True)])
+@for_each(("size", "compared"), [(16, False), (17, True), (18, True)])
 def test_windows_that_reach_beyond_the_end(size: int, compared: bool) -> None:
     """Where two places are missing, the reference has one of them before the first element."""
     node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3], strides=[3], ceil_mode=1)
@@ -145,7 +145,7 @@ def test_windows_that_reach_beyond_the_end(size: int, compared: bool) -> None:
     assert bool(_said(case, other)) is compared
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("dtype", "number", "compared"),
     [
         (np.float32, np.nan, True),

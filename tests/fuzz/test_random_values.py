@@ -3,8 +3,8 @@ from __future__ import annotations
 import random
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.fuzz.random_values import (
     DTYPES,
     is_float,
@@ -15,7 +15,7 @@ from tilewright.fuzz.random_values import (
 )
 
 
-@pytest.mark.parametrize("name", [*DTYPES, "float8_e4m3fn", "complex64"])
+@for_each("name", [*DTYPES, "float8_e4m3fn", "complex64"])
 def test_arrays_have_the_type_and_shape_and_come_again(name: str) -> None:
     dtype = numpy_dtype(name)
     for seed in range(20):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.segments.segmented_models import parsed
 from tilewright.fuzz.onnx_reference import differs_from_reference
 from tilewright.fuzz.oracle import Expected, expect, interpreter
@@ -79,7 +79,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_control_flow_is_compared(name: str) -> None:
     model, given = CASES[name]
     expected = expect(interpreter(model), given)

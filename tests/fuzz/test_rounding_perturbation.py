@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-import pytest
 from onnx import ModelProto, helper, parser
 
+from tests.for_each import for_each
 from tests.fuzz.models import case_of
 from tilewright.fuzz.case_file import Case
 from tilewright.fuzz.oracle import expect, interpreter, mismatch
@@ -120,7 +120,7 @@ def test_the_errors_of_a_long_sum_may_add_up() -> None:
 INF = np.inf
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("x", "w", "right"),
     [
         ([-1, 1e30], [INF, 1e30], (-INF, np.nan)),  # rounded with the sum, or beyond the range
@@ -151,7 +151,7 @@ def _bf16(*values: float) -> np.ndarray:
     return np.array([values], ml_dtypes.bfloat16)
 
 
-@pytest.mark.parametrize("target", ["sapphirerapids", "neoverse-v1", "x86-64-v3"])
+@for_each("target", ["sapphirerapids", "neoverse-v1", "x86-64-v3"])
 def test_machines_that_multiply_bf16_know_no_subnormal_numbers(target: str) -> None:
     machine = CPUS[target]
     least = float(np.finfo(np.float32).smallest_normal)

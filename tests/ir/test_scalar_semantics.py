@@ -4,10 +4,10 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.for_each import for_each
 from tilewright.arith.operators import BINARY, CALLS
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U8
 from tilewright.ir.scalar_semantics import (
@@ -30,7 +30,7 @@ def test_every_operator_has_a_meaning():
             assert result.dtype == np.float32
 
 
-@pytest.mark.parametrize("op", [op for op in BINARY if op not in ("shl", "shr")])
+@for_each("op", [op for op in BINARY if op not in ("shl", "shr")])
 def test_small_integers_are_pythons(op):
     a, b = (g.ravel() for g in np.meshgrid(np.arange(-9, 10), [-4, -1, 1, 2, 7]))
     expected = [BINARY[op](int(x), int(y)) for x, y in zip(a, b, strict=True)]
@@ -101,7 +101,7 @@ def test_bits_of_arrays_that_are_not_contiguous():
     np.testing.assert_array_equal(bitcast_value(grid, I32), grid.copy().view(np.int32))
 
 
-@pytest.mark.parametrize("fn", ["gelu", "erf", "sigmoid", "exp"])
+@for_each("fn", ["gelu", "erf", "sigmoid", "exp"])
 def test_functions_are_rounded_from_double(fn):
     reference = {
         "gelu": lambda v: 0.5 * v * math.erfc(-v / math.sqrt(2)),
@@ -125,6 +125,6 @@ def test_functions_of_integers():
     assert call_value("fma", I32, np.int32(2), np.int32(3), np.int32(4)) == 10
 
 
-@pytest.mark.parametrize("dtype", [F16, BF16, F32, F64, I8, I16, I32, I64, U8, BOOL])
+@for_each("dtype", [F16, BF16, F32, F64, I8, I16, I32, I64, U8, BOOL])
 def test_fresh_memory_is_typed(dtype):
     assert undefined(dtype).dtype == dtype.numpy

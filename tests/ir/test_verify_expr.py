@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import (
     TRUE,
     Binary,
@@ -24,7 +25,7 @@ PAIR = Ramp(I, 1, 2)
 BUFFERS = {"x": (F32, 1)}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "e",
     [
         X + 1.0,
@@ -40,7 +41,7 @@ def test_good_expressions(e):
     check_expr(e, BUFFERS, set())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("e", "code", "message"),
     [
         (Binary("add", X, I), "expr.dtype", "operands of add are f32 and i64"),
@@ -83,7 +84,7 @@ def test_what_was_seen_is_not_checked_again():
     check_expr(bad, BUFFERS, {bad})
 
 
-@pytest.mark.parametrize("name", ["", "2x", "a-b", "nan", "x y"])
+@for_each("name", ["", "2x", "a-b", "nan", "x y"])
 def test_illegal_names(name):
     with pytest.raises(Fault, match="cannot name a loop"):
         check_name(name, "loop", set())

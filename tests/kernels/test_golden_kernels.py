@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.for_each import for_each
 from tests.kernels.cases import Case, all_cases, build_model
 from tests.kernels.diff import GOLDEN, change_of, stale_files
 from tests.kernels.snapshot import canonical, digest, rules_of
@@ -90,7 +91,7 @@ def test_digests_do_not_depend_on_names() -> None:
     assert canonical(renamed) == canonical(KERNEL)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "after"),
     [("sqrt", "fabs"), ('"x"', '"y"'), ("float %t1", "float %t2"), ("load float", "load half")],
 )

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.lower.random_programs import random_program
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Cast, Expr, Reduce, Var, as_int, const, maximum
@@ -36,7 +36,7 @@ def shapes(program: Program) -> dict[str, list[str]]:
     return {s.name: [str(d) for d in s.shape] for s in program.stages}
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_each("seed", range(60))
 def test_random_programs_keep_their_meaning(seed: int) -> None:
     program = random_program(seed)
     after = check(program, {"N": 4})

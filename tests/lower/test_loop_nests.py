@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.lower.random_programs import random_program
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Var
@@ -17,7 +17,7 @@ from tilewright.lower.collapse_dims import collapse
 from tilewright.lower.loop_nests import program_func
 
 
-@pytest.mark.parametrize("seed", range(25))
+@for_each("seed", range(25))
 def test_loops_compute_the_program(seed: int) -> None:
     program = random_program(seed)
     sizes, rng = {"N": 3}, np.random.default_rng(0)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-import pytest
 
+from tests.for_each import for_each
 from tilewright.cli.main import cli
 from tilewright.methods import sources
 from tilewright.methods.method import PublishedMethod
@@ -186,7 +186,7 @@ def test_commands_exist() -> None:
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "command",
     [
         "",

@@ -4,6 +4,7 @@ from dataclasses import MISSING, fields
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Const, Var, const
 from tilewright.core.dtypes import F32, F64
 from tilewright.core.errors import TypeCheckError, UnsupportedError
@@ -51,7 +52,7 @@ def test_wrong_names():
         make_attrs("transpos", {})
 
 
-@pytest.mark.parametrize("row", op_table().values(), ids=lambda row: row.name)
+@for_each("row", op_table().values(), ids=lambda row: row.name)
 def test_defaults_of_every_operator_are_kept(row):
     if all(f.default is not MISSING for f in fields(row.attrs)):
         assert make_attrs(row.name, {}) == row.attrs()

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-import pytest
 
 from tests.differential.native import random_inputs
 from tests.differential.random_models import random_model
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, random_graph
 from tilewright.arith.expr import Expr, Var, const
@@ -81,7 +81,7 @@ def unfused(graph: Graph) -> Graph:
     return Graph(graph.name, graph.inputs, tuple(constants), tuple(nodes), graph.outputs)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each("seed", range(30))
 def test_groups_of_random_models_keep_order_and_meaning(seed: int) -> None:
     """`verify_graph` refuses a value that is read before it is made, so a cycle would show."""
     before = dce(decompose(random_model(seed), ON_CPU), ON_CPU)
@@ -96,7 +96,7 @@ def test_groups_of_random_models_keep_order_and_meaning(seed: int) -> None:
         np.testing.assert_array_equal(found[name], expected[name])
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_are_in_order(seed: int) -> None:
     after = fuse(dce(decompose(random_graph(seed), ON_CPU), ON_CPU), ON_CPU)
     verify_graph(after)
@@ -153,9 +153,7 @@ def test_work_is_not_repeated_for_every_use_in_a_product() -> None:
     assert reasons(not_fused) == ["exp would be computed again for every use in matmul"]
 
 
-@pytest.mark.parametrize(
-    ("rows", "apart"), [(const(64), False), (const(2), True), (Var("B"), True)]
-)
+@for_each(("rows", "apart"), [(const(64), False), (const(2), True), (Var("B"), True)])
 def test_rows_of_a_product_are_next_to_each_other(rows: Expr, apart: bool) -> None:
     g = _Maker("f")
     x, w = g.input("x", tensor(F32, rows, 30, 16)), g.constant(np.ones((16, 24), np.float32))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tilewright.core.config import override
 from tilewright.core.dtypes import F32
@@ -56,10 +57,8 @@ def _mistyped(graph: Graph, context: PassContext) -> Graph:
     return graph.with_nodes((*graph.nodes[:-1], last))
 
 
-@pytest.mark.parametrize(
-    ("level", "found"), [(0, ()), (1, (_misnamed,)), (2, (_misnamed, _mistyped))]
-)
-@pytest.mark.parametrize("wrong", [_misnamed, _mistyped])
+@for_each(("level", "found"), [(0, ()), (1, (_misnamed,)), (2, (_misnamed, _mistyped))])
+@for_each("wrong", [_misnamed, _mistyped])
 def test_what_is_verified(level, found, wrong):
     with override(verify=level):
         if wrong in found:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
@@ -24,8 +25,8 @@ def _sub_as_sum(g: Rewriter, n: Node) -> str | None:
     return g.add("add", n.inputs[0], g.add("neg", n.inputs[1])) if n.op == "sub" else None
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("rule", [_double_negation, _sub_as_sum])
+@for_each("seed", SEEDS)
+@for_each("rule", [_double_negation, _sub_as_sum])
 def test_random_graphs_keep_their_meaning(seed, rule):
     graph = random_graph(seed)
     after = rewrite_graph(graph, rule)

@@ -6,11 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.host_memory import ALIGNMENT, DATA_OFFSET, address, aligned_empty, allocate
 
 
-@pytest.mark.parametrize(
+@for_each(
     "array",
     [
         np.zeros(3, np.float32),
@@ -27,8 +28,8 @@ def test_address(array: np.ndarray) -> None:
     assert address(array) == array.ctypes.data
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (3, 5), (1000,)])
-@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, ml_dtypes.bfloat16])
+@for_each("shape", [(), (0,), (3, 5), (1000,)])
+@for_each("dtype", [np.float32, np.int8, np.bool_, ml_dtypes.bfloat16])
 def test_aligned_empty(shape: tuple[int, ...], dtype: type) -> None:
     array, where = aligned_empty(shape, np.dtype(dtype))
     assert (array.shape, array.dtype) == (shape, np.dtype(dtype))
@@ -46,7 +47,7 @@ def test_where_an_array_keeps_its_address() -> None:
         assert found == array.ctypes.data
 
 
-@pytest.mark.parametrize("size", [1 << 61, 1 << 64])
+@for_each("size", [1 << 61, 1 << 64])
 def test_memory_that_there_is_not_is_an_error(size: int) -> None:
     with pytest.raises(ExecutionError) as caught:
         allocate(size)

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.runtime.size_expr import OPERATIONS, evaluate, evaluate_text, parse
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "value"),
     [
         ("12", 12),
@@ -22,9 +23,7 @@ def test_values_of_text(text: str, value: int) -> None:
     assert evaluate_text(text, {"N": 4, "S": 5}) == value
 
 
-@pytest.mark.parametrize(
-    "text", ["M", "N // 0", "N +", "__import__('os')", "f(N)", "1.5", "N ** 2"]
-)
+@for_each("text", ["M", "N // 0", "N +", "__import__('os')", "f(N)", "1.5", "N ** 2"])
 def test_what_is_not_understood(text: str) -> None:
     assert evaluate_text(text, {"N": 4}) is None
 

@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 
+from tests.for_each import for_each
 from tests.schedule.programs import matmul
 from tilewright.schedule.methods import PrimitiveMethods
 from tilewright.schedule.primitives.table import PRIMITIVES, names_of, rewrite_of
@@ -15,7 +16,7 @@ def test_there_is_one_method_for_each_primitive() -> None:
     assert public == ["apply", *PRIMITIVES]
 
 
-@pytest.mark.parametrize("name", PRIMITIVES)
+@for_each("name", PRIMITIVES)
 def test_a_method_is_its_primitive(name: str) -> None:
     method, rewrite, names = getattr(PrimitiveMethods, name), rewrite_of(name), names_of(name)
     own = inspect.signature(method)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.for_each import for_each
 from tests.schedule.programs import matmul
 from tilewright.core.errors import ParseError
 from tilewright.schedule.schedule import Schedule
@@ -36,7 +37,7 @@ def test_steps_may_share_a_line() -> None:
     assert [s.name for s in trace] == ["split", "unroll"]
 
 
-@pytest.mark.parametrize("text", ["split(", 'split("i"', "split 3", "split(v0)", 'split("i",,)'])
+@for_each("text", ["split(", 'split("i"', "split 3", "split(v0)", 'split("i",,)'])
 def test_syntax_errors(text: str) -> None:
     with pytest.raises(ParseError):
         parse_trace(text)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.target.registry import CPUS
 
 
@@ -15,7 +14,7 @@ def test_l1_ways() -> None:
     assert CPUS["neoverse-n1"].l1_ways == 4
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "unit", "rounds"),
     [
         ("sapphirerapids", "amx", True),

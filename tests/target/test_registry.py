@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tests.target.models.cuda_devices import RTX_3060
 from tilewright.core.errors import ConfigError
 from tilewright.target.host import host
@@ -37,7 +38,7 @@ def test_cuda_is_the_gpu_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> Non
     assert resolve_gpu("cuda -arch=sm_86") is GPUS["sm_86"]
 
 
-@pytest.mark.parametrize("name", ["cuda -arch=sm_1", "cuda -fast=1", "cudax", "native"])
+@for_each("name", ["cuda -arch=sm_1", "cuda -fast=1", "cudax", "native"])
 def test_unknown_gpus(name: str) -> None:
     with pytest.raises(ConfigError, match="no target named"):
         resolve_gpu(name)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tests.tune.spaces import smooth
 from tilewright.core.errors import ConfigError
 from tilewright.tune.method import SearchMethod, methods
@@ -19,7 +20,7 @@ def test_unknown_names() -> None:
         assert caught.value.code == "registry.unknown"
 
 
-@pytest.mark.parametrize("names", [([], ["ridge"]), (["evolutionary"], [])])
+@for_each("names", [([], ["ridge"]), (["evolutionary"], [])])
 def test_nothing_to_compare(names: tuple[list[str], list[str]]) -> None:
     with pytest.raises(ConfigError) as caught:
         methods(*names)

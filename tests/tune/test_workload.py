@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.errors import ParseError
 from tilewright.ir.loop.text import parse_func
 from tilewright.tune.workload import (
@@ -38,7 +39,7 @@ def test_names_of_functions_do_not_matter_but_all_else_does() -> None:
     assert all(len(workload_hash(text)) == 32 for text in texts)
 
 
-@pytest.mark.parametrize("constants", [frozenset(), X1, frozenset({"x0", "x1"})])
+@for_each("constants", [frozenset(), X1, frozenset({"x0", "x1"})])
 def test_the_text_gives_the_function_back(constants: frozenset[str]) -> None:
     func, known = parse_workload(_text(8, "", constants))
     assert known == constants

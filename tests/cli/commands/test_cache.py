@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.cli.invoke import fail, succeed, succeed_json
+from tests.for_each import for_each
 from tilewright.core.config import override
 
 
@@ -28,7 +27,7 @@ def test_what_is_kept_and_why_not(mlp_file: Path, tmp_path: Path) -> None:
         assert "removed" in succeed("cache", "clear")
 
 
-@pytest.mark.parametrize("command", ["list", "clear"])
+@for_each("command", ["list", "clear"])
 def test_a_cache_that_is_off(command: str) -> None:
     with override(cache=False):
         assert "TW_CACHE=on" in fail("cache", command, code="cache.off")

@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.invoke import fail, invoke, succeed, succeed_json
 from tests.driver.tuning.fakes import use_fakes
+from tests.for_each import for_each
 from tilewright.cli.commands.tune import seconds
 from tilewright.driver.tuning.end_to_end import Latency
 from tilewright.tune.measure.cluster import measurer as cluster_measurer
@@ -25,7 +26,7 @@ from tilewright.tune.tuned_schedules import NO_DIFFERENCE, SLOWER
 QUICK = ("--batch", 4, "--strategy", "random", "--tune-dim", "N=4")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [("5m", 300), ("90s", 90), ("90", 90), ("1h30m", 5400), ("1h1m1s", 3661), (None, None)],
 )
@@ -33,7 +34,7 @@ def test_times_for_people(text: str | None, expected: float | None) -> None:
     assert seconds(_NONE, _NONE, text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "x", "0", "0m", "-5m", "5 m", "m5", "1.5h"])
+@for_each("text", ["", "x", "0", "0m", "-5m", "5 m", "m5", "1.5h"])
 def test_what_is_no_time(text: str) -> None:
     with pytest.raises(click.BadParameter):
         seconds(_NONE, _NONE, text)

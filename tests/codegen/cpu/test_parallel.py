@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.codegen.native_func import check_native_func, llvm_text
+from tests.for_each import for_each
 from tilewright.ir.loop.text import parse_func
 
 PREFIX_SUMS = """
@@ -21,8 +21,8 @@ func @sums(x: f32[M * N], out y: f32[M]) {
 }"""
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize(("m", "n"), [(7, 5), (0, 3), (4, 0), (1, 1)])
+@for_each("threads", [1, 2, 3])
+@for_each(("m", "n"), [(7, 5), (0, 3), (4, 0), (1, 1)])
 def test_parallel_rows(m: int, n: int, threads: int) -> None:
     x = np.random.default_rng(0).standard_normal(m * n).astype("f4")
     check_native_func(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.codegen.cpu.parallel_cost import loop_work
 from tilewright.ir.loop.nodes import For
 from tilewright.ir.loop.text import parse_func
@@ -13,7 +12,7 @@ def work_of(body: str) -> str:
     return str(loop_work(func.body))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "steps"),
     [
         ("for i in parallel(10) { y[i] = x[i] }", "10"),

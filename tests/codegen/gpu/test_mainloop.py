@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.codegen.gpu.mainloop import attention_mainloop, gemm_mainloop, is_gemm
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import For, Stmt
@@ -51,7 +52,7 @@ def test_formulas_that_touch_the_second_product_wait_for_it() -> None:
     assert [len(part) for part in (parts.prologue, parts.epilogue)] == [1, 1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "steps",
     [
         (COPY_K, FIRST, E, W),

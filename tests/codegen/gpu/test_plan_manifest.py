@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.models import mlp
 from tilewright.arith.expr import Select, Var, const, maximum
 from tilewright.codegen.gpu.launches import Launch
@@ -55,7 +56,7 @@ def test_what_may_run_side_by_side_is_done_in_order() -> None:
     assert found[0]["buffers"] == [["arena", 64, 0]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("shape", "room", "span"),
     [
         ((6, 8), (6, 8), [192, []]),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 
 import llvmlite.binding as llvm
-import pytest
 
+from tests.for_each import for_each
 from tilewright.codegen.host.carried_loop import Buffers, emit_carried_loop
 from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
@@ -40,7 +40,7 @@ def module(known: bool) -> str:
     return text.text()
 
 
-@pytest.mark.parametrize("known", [True, False])
+@for_each("known", [True, False])
 def test_the_result_is_where_it_belongs(known: bool) -> None:
     library = llvm.JITLibraryBuilder().add_current_process()
     library.add_object_img(compile_object(module(known), host()))

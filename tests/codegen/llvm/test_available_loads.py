@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.codegen.native_func import NativeFunc, both, llvm_text
+from tests.for_each import for_each
 from tilewright.arith.expr import Expr, Load, Var, const
 from tilewright.arith.vector import Ramp
 from tilewright.codegen.llvm.available_loads import AvailableLoads, Reads
@@ -26,7 +26,7 @@ def _store(target: Load, mask: Expr | None = None) -> Store:
     return Store(target.buffer, target.indices, const(0, target.dtype), mask)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("e", "reads"),
     [
         (I + 1, Reads.NOTHING),
@@ -50,7 +50,7 @@ def test_a_store_to_the_stack_changes_nothing_else() -> None:
     assert known.find(_vector("acc", 0)) == "%new"
 
 
-@pytest.mark.parametrize("place", [_vector("acc", 2), _vector("acc", 7), _at("acc", 5)])
+@for_each("place", [_vector("acc", 2), _vector("acc", 7), _at("acc", 5)])
 def test_what_overlaps_is_forgotten(place: Load) -> None:
     known = AvailableLoads({"acc"})
     known.keep(place, "%old")

@@ -7,6 +7,7 @@ import pytest
 
 from tests.codegen.llvm.every_expression import at, store_all
 from tests.codegen.native_func import llvm_text, run_native
+from tests.for_each import for_each
 from tilewright.arith.expr import Binary, Cast, Select
 from tilewright.arith.operators import COMPARISONS
 from tilewright.core.dtypes import BOOL, C64, C128, F32, DType
@@ -21,8 +22,8 @@ def _pairs(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers))
 
 
-@pytest.mark.parametrize("lanes", [1, 4])
-@pytest.mark.parametrize("dtype", [C64, C128], ids=str)
+@for_each("lanes", [1, 4])
+@for_each("dtype", [C64, C128], ids=str)
 def test_comparisons_are_numpys(dtype: DType, lanes: int) -> None:
     x, y = _pairs(dtype)
     a, b = at("x", dtype, lanes), at("y", dtype, lanes)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.codegen.llvm.every_expression import at, binaries, casts, store_all, unaries
 from tests.codegen.native_func import check_native_func, llvm_text, run_native
+from tests.for_each import for_each
 from tilewright.arith.expr import Broadcast, Cast, Load, cast, const
 from tilewright.arith.vector import Ramp
 from tilewright.codegen.cpu.parallel import emit_func
@@ -36,8 +37,8 @@ def test_nothing_but_the_c_library_is_called(dtype: DType, target: str) -> None:
     assert called <= LIBM
 
 
-@pytest.mark.parametrize("lanes", [1, 4])
-@pytest.mark.parametrize("target", [BF16, F16], ids=str)
+@for_each("lanes", [1, 4])
+@for_each("target", [BF16, F16], ids=str)
 def test_narrowing_rounds_once(target: DType, lanes: int) -> None:
     """Values just beside the middle of two neighbours: f32 in between would round to the tie."""
     lower = np.array([1.0, 1.25, 3.0, 0.1, 6e-5, 6e-7, 100.0, 60000.0]).astype(target.numpy)
@@ -61,7 +62,7 @@ def test_every_bf16_goes_to_f32_and_back() -> None:
     check_native_func(back, {"x": wide, "y": wide, "o0": np.zeros_like(every)})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "instruction"), [("sapphirerapids", "vcvtneps2bf16"), ("neoverse-v1", "bfcvtn")]
 )
 def test_the_machines_own_rounding_is_used_where_it_may_be(target: str, instruction: str) -> None:
@@ -72,7 +73,7 @@ def test_the_machines_own_rounding_is_used_where_it_may_be(target: str, instruct
         assert (instruction in compile_assembly(module.text(), CPUS[target])) == bool(native)
 
 
-@pytest.mark.parametrize("target", [name for name, t in CPUS.items() if "x86" in t.triple])
+@for_each("target", [name for name, t in CPUS.items() if "x86" in t.triple])
 def test_nothing_is_rounded_to_bf16_by_llvm(target: str) -> None:
     """It would flush subnormal numbers, or call a function that the machine may not have."""
     func = parse_func("""
@@ -92,7 +93,7 @@ def test_nothing_is_rounded_to_bf16_by_llvm(target: str) -> None:
     assert "call" not in text
 
 
-@pytest.mark.parametrize("lanes", [16, 32, 64, 128])
+@for_each("lanes", [16, 32, 64, 128])
 def test_narrowing_vectors_that_are_part_zero(lanes: int) -> None:
     """LLVM's own conversion dies of them, where the machine has an instruction for it."""
     module = ModuleBuilder(native_bf16="x86_64")

@@ -19,6 +19,7 @@ from tests.codegen.llvm.every_expression import (
     unaries,
 )
 from tests.codegen.native_func import assert_same, both, check_native_func
+from tests.for_each import for_each
 from tilewright.arith.expr import Binary, Call, Expr, Load, Var, const
 from tilewright.arith.vector import Ramp
 from tilewright.codegen.cpu.parallel import emit_func
@@ -118,7 +119,7 @@ def test_an_index_vector_in_arithmetic() -> None:
     check_native_func(func, {"y": np.zeros(8, np.int64)})
 
 
-@pytest.mark.parametrize(("other", "instructions"), [("2.0", 1), ("b[i]", 3)])
+@for_each(("other", "instructions"), [("2.0", 1), ("b[i]", 3)])
 def test_extrema_on_x86_take_few_instructions(other: str, instructions: int) -> None:
     """Its own maximum loses a NaN that comes first: only there, and only if one may, is it kept."""
     func = parse_func(
@@ -145,7 +146,7 @@ EXTREMA = (
 )
 
 
-@pytest.mark.parametrize("formula", EXTREMA)
+@for_each("formula", EXTREMA)
 def test_extrema_keep_nan(formula: str) -> None:
     func = parse_func(
         f"""

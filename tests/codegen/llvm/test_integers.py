@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.codegen.native_func import check_native_func, llvm_text
+from tests.for_each import for_each
 from tilewright.core.dtypes import I8, I32, I64, U8, U64, DType
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func
@@ -21,8 +21,8 @@ def _func(dtype: DType, formula: str) -> Func:
     )
 
 
-@pytest.mark.parametrize("dtype", [I8, I32, I64, U8, U64], ids=str)
-@pytest.mark.parametrize("formula", OPERATORS)
+@for_each("dtype", [I8, I32, I64, U8, U64], ids=str)
+@for_each("formula", OPERATORS)
 def test_every_operand_has_a_result(dtype: DType, formula: str) -> None:
     low, high = np.iinfo(dtype.numpy).min, np.iinfo(dtype.numpy).max
     left = np.array([low, high, 0, 1, high // 2], dtype.numpy)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.codegen.native_func import NativeFunc, both, check_native_func, llvm_text
+from tests.for_each import for_each
 from tilewright.arith.expr import Binary, Broadcast, Expr, Load, Var, const
 from tilewright.arith.vector import Ramp
 from tilewright.codegen.objects.compile import compile_object
@@ -39,9 +39,9 @@ COMPUTED = Binary("sub", Broadcast(N - 1, 4), LANES)
 BELOW = Binary("lt", LANES, Broadcast(N, 4))
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("loads", [True, False], ids=["load", "store"])
-@pytest.mark.parametrize("index", [LANES, BACK, COMPUTED], ids=["contiguous", "back", "gather"])
+@for_each("dtype", DTYPES, ids=str)
+@for_each("loads", [True, False], ids=["load", "store"])
+@for_each("index", [LANES, BACK, COMPUTED], ids=["contiguous", "back", "gather"])
 def test_masked_lanes_touch_nothing(index: Expr, loads: bool, dtype: DType) -> None:
     """The unmasked side is longer by the lanes that are off; the masked side ends where it ends."""
     func = _copy(dtype, index, LANES, loads=True) if loads else _copy(dtype, LANES, index, False)
@@ -82,8 +82,8 @@ def test_bf16_is_moved_as_bits_under_a_mask() -> None:
     assert compile_object(text, CPUS["sapphirerapids"])
 
 
-@pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("lanes", [4, 16])
+@for_each("stride", [1, 2])
+@for_each("lanes", [4, 16])
 def test_one_mask_for_all_lanes_never_reads_an_empty_buffer(lanes: int, stride: int) -> None:
     load = Load("x", (Ramp(Var("i") * lanes * stride, stride, lanes),), F32, Var("i") < N)
     store = Store("y", (Ramp(Var("i") * lanes, 1, lanes),), load)
@@ -143,9 +143,9 @@ def test_what_waits_stays_in_memory() -> None:
     np.testing.assert_array_equal(found["y"], [*x.reshape(3, 8).sum(0), 1])
 
 
-@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
-@pytest.mark.parametrize("stride", [2, 3, 4, 5, -2])
-@pytest.mark.parametrize("dtype", ["f32", "i8", "bool"])
+@for_each("lanes", [2, 4, 8, 16])
+@for_each("stride", [2, 3, 4, 5, -2])
+@for_each("dtype", ["f32", "i8", "bool"])
 def test_vectors_with_gaps(dtype: str, stride: int, lanes: int) -> None:
     """The second vector ends with the last element of its buffer."""
     span = (2 * lanes - 1) * abs(stride) + 1

@@ -10,6 +10,7 @@ import pytest
 
 from tests.codegen.llvm.every_expression import at, store_all
 from tests.codegen.native_func import assert_same, llvm_text, run_native
+from tests.for_each import for_each
 from tilewright.arith.expr import Cast, Expr
 from tilewright.codegen.objects.compile import compile_assembly
 from tilewright.core.dtypes import (
@@ -72,8 +73,8 @@ def _check(source: DType, targets: Sequence[DType], lanes: int) -> None:
             assert_same(array, cast_value(x, target), f"{source} to {target}")
 
 
-@pytest.mark.parametrize("lanes", [1, LANES])
-@pytest.mark.parametrize("source", SMALL, ids=str)
+@for_each("lanes", [1, LANES])
+@for_each("source", SMALL, ids=str)
 def test_every_code_is_converted(source: DType, lanes: int) -> None:
     _check(source, [F32, F16, F64, I8, U64, BOOL], lanes)
 
@@ -88,7 +89,7 @@ def test_from_small_to_small(source: DType) -> None:
     _check(source, [d for d in SMALL if d != source], LANES)
 
 
-@pytest.mark.parametrize("small", SMALL_FLOATS, ids=str)
+@for_each("small", SMALL_FLOATS, ids=str)
 def test_every_number_survives_a_round_trip(small: DType) -> None:
     codes = _values(small)
     numbers = ~np.isnan(codes.astype("f4"))
@@ -101,7 +102,7 @@ def test_every_number_survives_a_round_trip(small: DType) -> None:
     np.testing.assert_array_equal(again.view("u1")[numbers], codes.view("u1")[numbers])
 
 
-@pytest.mark.parametrize("small", [d for d in SMALL if d.bits < 8], ids=str)
+@for_each("small", [d for d in SMALL if d.bits < 8], ids=str)
 def test_bits_above_an_element_are_not_read(small: DType) -> None:
     clean = np.arange(1 << small.bits, dtype=np.uint8)
     dirty = (clean | (0xFF << small.bits & 0xFF)).astype(np.uint8)
@@ -113,8 +114,8 @@ def test_bits_above_an_element_are_not_read(small: DType) -> None:
     np.testing.assert_array_equal(*results)
 
 
-@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4", "aarch64"])
-@pytest.mark.parametrize("small", SMALL, ids=str)
+@for_each("target", ["x86-64-v3", "x86-64-v4", "aarch64"])
+@for_each("small", SMALL, ids=str)
 def test_vectors_of_every_machine_convert_without_calls(small: DType, target: str) -> None:
     exprs = [Cast(F32, at("x", small, 16))]
     down = store_all([Cast(small, at("x", F32, 16))], F32, 16, 16)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.codegen.llvm.every_expression import DTYPES, awkward
 from tests.codegen.native_func import check_native_func
+from tests.for_each import for_each
 from tilewright.arith.expr import Const, const
 from tilewright.codegen.llvm.types import (
     intrinsic_suffix,
@@ -57,7 +58,7 @@ def test_literals_are_bit_patterns() -> None:
     assert literal(True, BOOL) == "true"
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@for_each("dtype", DTYPES, ids=str)
 def test_every_literal_is_stored_exactly(dtype: DType) -> None:
     values = awkward(dtype)
     items = [v.item() if dtype != BF16 else float(v) for v in values]

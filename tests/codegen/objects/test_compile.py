@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.codegen.objects.compile import (
     compile_assembly,
     compile_object,
@@ -21,7 +22,7 @@ define float @f(float %x, float %y) {
 """
 
 
-@pytest.mark.parametrize("name", CPUS)
+@for_each("name", CPUS)
 def test_every_named_target_gives_an_object(name: str) -> None:
     assert compile_object(ADD, CPUS[name])[:4] == b"\x7fELF"
     assert target_machine(CPUS[name]).triple == CPUS[name].triple

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.codegen.objects.worker import (
     MODULE,
@@ -27,12 +28,12 @@ def request(text: str, optimized: bool = True) -> dict[str, object]:
     return {"target": encode_target(host()), "text": text, "optimized": optimized}
 
 
-@pytest.mark.parametrize("name", CPUS)
+@for_each("name", CPUS)
 def test_targets_come_out_as_they_went_in(name: str) -> None:
     assert decode_target(encode_target(CPUS[name])) == CPUS[name]
 
 
-@pytest.mark.parametrize("optimized", [True, False])
+@for_each("optimized", [True, False])
 def test_a_module_is_compiled(optimized: bool) -> None:
     code = base64.b64decode(compile_module(request(DOUBLE, optimized))["code"])
     assert code == compile_object(DOUBLE, host(), optimized)

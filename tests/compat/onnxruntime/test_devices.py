@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from tests.compat.onnxruntime.both import assert_alike
+from tests.for_each import for_each
 from tilewright.compat.onnxruntime.devices import require_cpu
 
 
-@pytest.mark.parametrize(
-    "name", ["cpu", "cuda", "gpu", "npu", "cann", "dml", "webgpu", "CUDA", "toaster"]
-)
+@for_each("name", ["cpu", "cuda", "gpu", "npu", "cann", "dml", "webgpu", "CUDA", "toaster"])
 def test_devices(name: str) -> None:
     def call(engine: ModuleType) -> Any:
         d = engine.OrtDevice.make(name, 1)

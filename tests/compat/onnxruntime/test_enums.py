@@ -3,15 +3,15 @@ from __future__ import annotations
 from enum import IntEnum
 
 import onnxruntime as theirs
-import pytest
 
+from tests.for_each import for_each
 from tilewright.compat.onnxruntime import enums
 
 NAMES = [n for n, kind in vars(enums).items() if isinstance(kind, type) and n[0] in "GEO"]
 NAMES.remove("Enum") if "Enum" in NAMES else None
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_members_numbers_and_texts_are_theirs(name: str) -> None:
     ours: type[IntEnum] = getattr(enums, name)
     other = getattr(theirs, name)

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-import pytest
-
 import tilewright.compat.onnxruntime as ours
 from tests.compat.onnxruntime.both import assert_alike
+from tests.for_each import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     "call",
     [
         lambda engine: engine.get_device(),

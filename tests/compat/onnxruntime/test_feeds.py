@@ -10,6 +10,7 @@ from onnx import TensorProto, TypeProto, helper
 
 import tilewright.compat.onnxruntime as ours
 from tests.compat.onnxruntime.both import assert_alike, model, tensor
+from tests.for_each import for_each
 from tilewright.compat.onnxruntime.feeds import fitting
 from tilewright.compat.onnxruntime.types import Declared
 
@@ -64,7 +65,7 @@ FROM_MAP = model(
 ).SerializeToString()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("source", "feed"),
     [
         (INSERT, {"s": [X], "x": X[0]}),
@@ -92,7 +93,7 @@ def test_feeds(source: bytes, feed: Any) -> None:
     assert_alike(lambda engine: engine.InferenceSession(source).run(None, feed))
 
 
-@pytest.mark.parametrize("source", [INSERT, HAS, NONE, TEXTS, TO_MAPS, FROM_MAP])
+@for_each("source", [INSERT, HAS, NONE, TEXTS, TO_MAPS, FROM_MAP])
 def test_faces(source: bytes) -> None:
     def face(engine: Any) -> Any:
         session = engine.InferenceSession(source)

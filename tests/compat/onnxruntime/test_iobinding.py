@@ -9,6 +9,7 @@ import pytest
 
 import tilewright.compat.onnxruntime as ours
 from tests.compat.onnxruntime.both import affine, assert_alike
+from tests.for_each import for_each
 
 BYTES = affine().SerializeToString()
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -79,7 +80,7 @@ def _no_value(engine: ModuleType, binding: Any) -> None:
     binding.bind_ortvalue_output("o", X)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "bind",
     [_all_outputs, _by_address, _no_outputs, _no_inputs, _wrong_type, _wrong_size, _wrong_name,
      _no_array, _half_a_buffer, _no_value],

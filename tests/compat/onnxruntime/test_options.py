@@ -9,10 +9,11 @@ import pytest
 
 import tilewright.compat.onnxruntime as ours
 from tests.compat.onnxruntime.both import assert_alike
+from tests.for_each import for_each
 from tilewright.compat.onnxruntime.status import NotImplemented
 
 
-@pytest.mark.parametrize("kind", ["SessionOptions", "RunOptions"])
+@for_each("kind", ["SessionOptions", "RunOptions"])
 def test_attributes_and_their_defaults_are_theirs(kind: str) -> None:
     there, here = getattr(theirs, kind)(), getattr(ours, kind)()
     for name in dir(there):
@@ -22,7 +23,7 @@ def test_attributes_and_their_defaults_are_theirs(kind: str) -> None:
             assert str(getattr(here, name)) == str(value), name
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value"),
     [
         ("intra_op_num_threads", 2),
@@ -59,7 +60,7 @@ def test_setting_an_enumeration() -> None:
     assert options.execution_mode is ours.ExecutionMode.ORT_PARALLEL
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "add", "get"),
     [
         ("SessionOptions", "add_session_config_entry", "get_session_config_entry"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import onnxruntime as theirs
 import pytest
 
+from tests.for_each import for_each
 from tilewright.compat.onnxruntime import providers
 
 
@@ -12,7 +13,7 @@ def test_names() -> None:
     assert set(providers.get_available_providers()) <= set(theirs.get_available_providers())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "options", "what"),
     [
         (5, None, "'providers' should be a sequence"),

@@ -16,6 +16,7 @@ from onnx import TensorProto, helper
 
 import tilewright.compat.onnxruntime as ours
 from tests.compat.onnxruntime.both import affine, assert_alike, model, outcome, tensor
+from tests.for_each import for_each
 from tilewright.compat.onnxruntime.providers import CPU
 
 BYTES = affine().SerializeToString()
@@ -38,7 +39,7 @@ def test_faces_and_metadata() -> None:
     assert_alike(_meta)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("names", "feed"),
     [
         (None, {"x": X, "y": X}),
@@ -71,7 +72,7 @@ def test_run(names: Any, feed: Any) -> None:
     assert_alike(lambda engine: engine.InferenceSession(BYTES).run(names, feed))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "feed",
     [
         {"x": X},
@@ -137,7 +138,7 @@ def test_opening(make: Callable[[ModuleType, Path], Any], tmp_path: Path) -> Non
     assert_alike(lambda engine: make(engine, tmp_path))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("op", "domain", "shape"),
     [("Frobnicate", "", [2]), ("Frobnicate", "elsewhere", [2]), ("MatMul", "", [2, 3])],
 )

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import onnxruntime.capi.onnxruntime_pybind11_state as theirs
-import pytest
 
+from tests.for_each import for_each
 from tilewright.compat.onnxruntime import status
 from tilewright.core.errors import (
     Error,
@@ -23,7 +23,7 @@ def test_the_exceptions_are_theirs() -> None:
     assert {kind.__name__: kind.__bases__ for kind in status.STATUS} == found
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("cause", "kind"),
     [
         (Unsupported("onnx.operator", "no such operator"), status.NotImplemented),

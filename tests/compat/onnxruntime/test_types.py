@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from onnx import TensorProto, TypeProto, helper
 
+from tests.for_each import for_each
 from tilewright.compat.onnxruntime.types import (
     Declared,
     NodeArg,
@@ -17,7 +17,7 @@ from tilewright.compat.onnxruntime.types import (
 FLOATS = helper.make_tensor_type_proto(TensorProto.FLOAT, ["N", None, 3])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("type", "text"),
     [
         (FLOATS, "tensor(float)"),
@@ -47,7 +47,7 @@ def test_sizes_that_are_given_are_numbers() -> None:
     assert Declared.of(value, {}).node_arg().shape == ["N", "M"]
 
 
-@pytest.mark.parametrize("name", ["bool", "int8", "uint64", "float16", "float32", "complex64"])
+@for_each("name", ["bool", "int8", "uint64", "float16", "float32", "complex64"])
 def test_elements_there_and_back(name: str) -> None:
     element = element_of(np.dtype(name))
     assert element is not None

@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, TypeProto
 
 from tests.compat.onnxruntime.both import assert_alike
+from tests.for_each import for_each
 from tilewright.compat.onnxruntime.values import OrtValue, result_type
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -30,7 +31,7 @@ def _all(value: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16",
      "float32", "float64"],
@@ -42,7 +43,7 @@ def test_what_a_tensor_says(name: str) -> None:
     assert_alike(lambda engine: _all(engine.OrtValue.ortvalue_from_shape_and_type([2, 3], name)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "make",
     [
         lambda engine: engine.OrtValue.ortvalue_from_numpy(X.T).numpy(),

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import signal
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.core.worker.crash import crash_failure, memory_kills, reason
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "words", "killed", "failure"),
     [
         (1, "", False, "crashed: exit status 1"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.worker.processes import PATIENCE, is_alive, until
+from tests.for_each import for_each
 from tests.tune.measure.fake_builder import ARGV
 from tilewright.core.worker import process
 from tilewright.core.worker.process import (
@@ -76,7 +77,7 @@ def test_memory_is_limited(worker: WorkerProcess) -> None:
     assert ask(worker, "memory").kind == "memory"
 
 
-@pytest.mark.parametrize("words", ["LLVM ERROR: out of memory", "std::bad_alloc"])
+@for_each("words", ["LLVM ERROR: out of memory", "std::bad_alloc"])
 def test_last_words_about_memory(words: str) -> None:
     with script(f"import os, sys; sys.stderr.write('{words}\\n'); os.abort()") as worker:
         assert ask(worker, "").failure == f"memory: {words}"
@@ -99,7 +100,7 @@ def test_one_that_went_while_idle_is_nobodys_failure(worker: WorkerProcess) -> N
     assert ask(worker, "noise").reply["pid"] not in (pid, None)
 
 
-@pytest.mark.parametrize("answer", ["nonsense", "[1]"])
+@for_each("answer", ["nonsense", "[1]"])
 def test_what_is_no_reply(answer: str) -> None:
     with script(f"input(); print('{answer}', flush=True); input()") as worker:
         assert ask(worker, "").failure.startswith("crashed: it answered")

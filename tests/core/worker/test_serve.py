@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.core.errors import ConfigError, ExecutionError, ScheduleError
 from tilewright.core.worker.serve import answer_lines
 
@@ -28,7 +27,7 @@ def test_one_answer_a_request() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "failure"),
     [
         (ScheduleError("split.factor", "no"), "refused: ScheduleError[split.factor]: no"),

@@ -4,10 +4,10 @@ import mmap
 from itertools import product
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.for_each import for_each
 from tests.schedule.programs import matmul
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import F32
@@ -49,7 +49,7 @@ def test_every_element_is_where_the_layout_says(layout: Layout) -> None:
     assert np.count_nonzero(packed) == data.size
 
 
-@pytest.mark.parametrize(("k", "n"), [(3, 5), (8, 4), (1, 9)])
+@for_each(("k", "n"), [(3, 5), (8, 4), (1, 9)])
 def test_packing_is_what_transform_layout_means(k: int, n: int) -> None:
     before = matmul(4, n, k)
     sch = Schedule(before)

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.driver.bisect.search import first_wrong
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 64])
+@for_each("count", [1, 2, 7, 64])
 def test_every_place_is_found_in_few_questions(count: int) -> None:
     for first in range(count):
         asked: list[int] = []

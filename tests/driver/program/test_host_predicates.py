@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.ops.control.test_conditional import branch, conditional
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import BOOL, F32, I64, DType
@@ -43,7 +43,7 @@ def _choice(graph: Graph, target: str = "cuda") -> tuple[IfStep, ModelBuild]:
     return next(item for item in build.program.items if isinstance(item, IfStep)), build
 
 
-@pytest.mark.parametrize("condition", ["equal", "between"])
+@for_each("condition", ["equal", "between"])
 def test_conditions_are_told_without_a_kernel(condition: str) -> None:
     choice, build = _choice(_chosen(condition))
     assert not isinstance(choice.condition, str)
@@ -56,7 +56,7 @@ def test_an_input_is_a_condition() -> None:
     assert choice.condition is Var("input.1", BOOL)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "graph",
     [_chosen("computed"), _chosen("equal", F32), _chosen("reduced", size=3)],
     ids=["computed", "float", "several"],

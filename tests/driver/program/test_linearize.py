@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.control.test_conditional import N, branch, conditional
 from tests.ops.control.test_loop import recurrent
 from tilewright.arith.expr import Var, const, maximum, minimum
@@ -50,7 +51,7 @@ def test_limits_of_sizes_that_do_not_grow_with_what_is_counted() -> None:
         limit(N // (n - N), late)
 
 
-@pytest.mark.parametrize(("columns", "aligned"), [(3, False), (4, True)])
+@for_each(("columns", "aligned"), [(3, False), (4, True)])
 def test_rows_of_a_loop_are_as_aligned_as_they_are_long(columns: int, aligned: bool) -> None:
     graph = with_sizes(recurrent(LoopAttrs("i", Var("T"), 1)), {"N": const(columns)})
     program = lower(graph, make_options(target="aarch64")).program

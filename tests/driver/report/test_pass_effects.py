@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.driver.pipeline import passes_for
 from tilewright.driver.report.pass_effects import IMPORT, PassEffect, pass_effects, roofline_of
 from tilewright.ir.graph.text import parse_graph
@@ -54,7 +53,7 @@ def test_no_estimate_without_a_roofline() -> None:
     assert {e.estimated_s for e in _effects(TEXT, None)} == {None}
 
 
-@pytest.mark.parametrize("native", [None, ROOFLINE])
+@for_each("native", [None, ROOFLINE])
 def test_a_gpu_has_the_roofs_of_its_data_sheet(native: Roofline | None) -> None:
     gpu = roofline_of(resolve_gpu(CUDA), native)
     assert gpu is not None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.driver.tuning.paired_comparison import PairedComparison, compare_twice
 from tilewright.tune.measure.significance import Comparison, faster
 from tilewright.tune.tuned_schedules import FASTER, NO_DIFFERENCE, SLOWER
@@ -20,7 +21,7 @@ def _compare(*ratios: float) -> tuple[PairedComparison, list[bool]]:
     return compare_twice(run_pair), asked
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("ratios", "result"),
     [
         ((0.5, 0.5), FASTER),

@@ -5,6 +5,7 @@ import pytest
 
 from tests.differential.native import check_native, compare
 from tests.finalize.kernel_steps import kernels
+from tests.for_each import for_each
 from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F32
 from tilewright.finalize.cpu.edge_tiles import edge_tiles
@@ -39,9 +40,9 @@ def _sums(rows: int, limit: str = "N", note: str = "{edge_rows=1}") -> Func:
     )
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5, 6, 8])
-@pytest.mark.parametrize("limit", ["N", "N - 3", "5"])
-@pytest.mark.parametrize("least", [1, 2, 3, 5, 6])
+@for_each("rows", [1, 2, 5, 6, 8])
+@for_each("limit", ["N", "N - 3", "5"])
+@for_each("least", [1, 2, 3, 5, 6])
 def test_the_same_for_every_number_of_rows(rows: int, limit: str, least: int) -> None:
     before = _sums(rows, limit, f"{{edge_rows={least}}}")
     after = edge_tiles(before)
@@ -57,7 +58,7 @@ def test_the_same_for_every_number_of_rows(rows: int, limit: str, least: int) ->
             np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("least", [1, 2, 4])
+@for_each("least", [1, 2, 4])
 def test_rows_stay_in_the_part_that_an_outer_loop_has(least: int) -> None:
     """Dealt out evenly, the 7 rows from 0 on would leave some between two groups of two tiles."""
     before = parse_func(
@@ -98,7 +99,7 @@ def test_every_height_from_one_on() -> None:
     assert _heights(_sums(5)) == {1, 2, 3, 4, 5}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rows", "limit", "expected"),
     [(6, 7, {4, 3}), (6, 12, {6}), (5, 11, {4, 3}), (5, 21, {5, 1}), (4, 3, {3})],
 )

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.walk import conjuncts
 from tilewright.finalize.cpu.loop_partition import loop_partition
 from tilewright.finalize.vectorize import vectorize
@@ -51,9 +51,9 @@ def test_an_inner_loop_that_runs_differently_often_in_each_iteration() -> None:
         _same(before, loop_partition(before), {"x": n + 16, "y": size}, {"N": n})
 
 
-@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 11])
+@for_each("n", [0, 1, 3, 4, 5, 8, 11])
 # The guard may hold everywhere, nowhere, or end anywhere: the loop must not be left.
-@pytest.mark.parametrize("limit", ["N", "N + 5", "N - 6", "7", "N * 2 - 3"])
+@for_each("limit", ["N", "N + 5", "N - 6", "7", "N * 2 - 3"])
 def test_main_part_and_tail(limit: str, n: int) -> None:
     before = _guarded("N", "((N + 3) // 4)", limit)
     extent = -(-n // 4)
@@ -62,7 +62,7 @@ def test_main_part_and_tail(limit: str, n: int) -> None:
     _same(before, vectorize(loop_partition(before)), shapes, sizes)
 
 
-@pytest.mark.parametrize(("extent", "limit"), [(3, 12), (3, 9), (3, 0), (3, -5), (3, 40), (0, 0)])
+@for_each(("extent", "limit"), [(3, 12), (3, 9), (3, 0), (3, -5), (3, 40), (0, 0)])
 def test_constant_sizes(extent: int, limit: int) -> None:
     before = _guarded("0", str(extent), str(limit))
     after = loop_partition(before)
@@ -92,7 +92,7 @@ func @f(x: f32[N], out y: f32[N]) {
 }"""
 
 
-@pytest.mark.parametrize("n", [0, 1, 5, 12])
+@for_each("n", [0, 1, 5, 12])
 def test_a_guard_may_depend_on_outer_loops(n: int) -> None:
     before = parse_func(TRIANGLE)
     shapes, sizes = {"x": n, "y": n}, {"N": n}
@@ -162,9 +162,9 @@ func @f(x: f32[{n}], out y: f32[{size}]) {{
 }}"""
 
 
-@pytest.mark.parametrize("kind", ["serial", "parallel"])
-@pytest.mark.parametrize("pad", [1, 3, 4, 9, 30])
-@pytest.mark.parametrize("n", [1, 6, 16, 21])
+@for_each("kind", ["serial", "parallel"])
+@for_each("pad", [1, 3, 4, 9, 30])
+@for_each("n", [1, 6, 16, 21])
 def test_loads_that_are_masked_at_the_begin(n: int, pad: int, kind: str) -> None:
     size = n + pad + 2
     values = {"n": n, "size": size, "count": -(-size // 4), "pad": pad, "before": pad - 1}
@@ -198,7 +198,7 @@ def test_loops_that_ask_for_it_are_cut_at_scalar_guards() -> None:
     _same(noted, loop_partition(noted), {"x": 8, "y": 8}, {})
 
 
-@pytest.mark.parametrize("n", [1, 4, 6, 13])
+@for_each("n", [1, 4, 6, 13])
 def test_iterations_of_fused_loops_test_once_whether_they_are_whole(n: int) -> None:
     before = parse_func(
         """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Binary, Var
 from tilewright.arith.text import print_expr
 from tilewright.finalize.cpu.loop_partition import loop_partition
@@ -54,8 +54,8 @@ def _first(text: str) -> tuple[For, If, Binary]:
     return loop, guard, guard.cond
 
 
-@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 13, 16])
-@pytest.mark.parametrize("m", [0, 1, 4, 7, 9, 16])
+@for_each("n", [0, 1, 3, 4, 5, 8, 13, 16])
+@for_each("m", [0, 1, 4, 7, 9, 16])
 def test_tiles_of_two_axes(n: int, m: int) -> None:
     func = parse_func(TILES)
     after = vectorize(loop_partition(flatten(func)))
@@ -89,10 +89,10 @@ def test_the_rest_is_a_loop_over_elements() -> None:
     assert not list(loops(rest.body))
 
 
-@pytest.mark.parametrize("n", [0, 1, 4, 6, 11])
+@for_each("n", [0, 1, 4, 6, 11])
 # More or fewer iterations than tiles: what the loop does not reach is not done either.
-@pytest.mark.parametrize("count", ["(N + 3) // 4", "2", "N"])
-@pytest.mark.parametrize("limit", ["N", "N - 3", "N + 2"])
+@for_each("count", ["(N + 3) // 4", "2", "N"])
+@for_each("limit", ["N", "N - 3", "N + 2"])
 def test_any_number_of_iterations(n: int, count: str, limit: str) -> None:
     before = parse_func(_line(f"o * 4 + i < {limit}", count))
     x = np.arange(5 * n + 16, dtype="f4")
@@ -102,7 +102,7 @@ def test_any_number_of_iterations(n: int, count: str, limit: str) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         _line("o * 4 + i < N", otherwise=" else { y[o * 4 + i] = 0.0 }"),

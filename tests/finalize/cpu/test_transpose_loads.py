@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.codegen.native_func import both
+from tests.for_each import for_each
 from tilewright.finalize.cpu.transpose_loads import transpose_loads
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func, print_func
@@ -35,8 +36,8 @@ def _check(func: Func, dtype: type = np.float32) -> None:
     np.testing.assert_array_equal(found["c"], expected["c"])
 
 
-@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
-@pytest.mark.parametrize(("name", "dtype"), [("f32", np.float32), ("i8", np.int8)])
+@for_each("lanes", [2, 4, 8, 16])
+@for_each(("name", "dtype"), [("f32", np.float32), ("i8", np.int8)])
 def test_a_square(lanes: int, name: str, dtype: type) -> None:
     func = transpose_loads(_func(list(range(3, 3 + lanes)), lanes, name))
     text = print_func(func)
@@ -55,7 +56,7 @@ def test_several_squares_in_any_order() -> None:
     _check(func)
 
 
-@pytest.mark.parametrize("offsets", [[1, 2, 3], [1, 2, 3, 5], [0, 2, 4, 6]])
+@for_each("offsets", [[1, 2, 3], [1, 2, 3, 5], [0, 2, 4, 6]])
 def test_what_is_no_square_stays(offsets: list[int]) -> None:
     func = _func(offsets, 4)
     assert print_func(transpose_loads(func)) == print_func(func)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.codegen.gpu.launches import launches
 from tilewright.finalize.flatten import flatten
 from tilewright.finalize.gpu.grid_sync import lower_grid_sync
@@ -39,7 +39,7 @@ def _run(func: Func, steps: int) -> dict[str, np.ndarray]:
     return arrays
 
 
-@pytest.mark.parametrize("steps", [1, 2, 5])
+@for_each("steps", [1, 2, 5])
 def test_the_state_is_passed_on_and_means_the_same(steps: int) -> None:
     before = parse_func(STEPS)
     after = lower_grid_sync(before)
@@ -57,7 +57,7 @@ def test_what_is_passed_on_has_room_for_two_steps() -> None:
     assert str(steps.grid) == "4"
 
 
-@pytest.mark.parametrize("more", ["+ f32(t)", "+ Y[3]"])
+@for_each("more", ["+ f32(t)", "+ Y[3]"])
 def test_what_is_more_than_a_formula_of_one_element_stays_a_nest(more: str) -> None:
     before = parse_func(STEPS.replace("Y[b * 2 + x])\n", f"Y[b * 2 + x] {more})\n"))
     after = lower_grid_sync(before)

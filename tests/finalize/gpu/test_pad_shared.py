@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.finalize.gpu.pad_shared import pad_shared
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.text import parse_func
@@ -27,7 +27,7 @@ def test_rows_read_across_are_longer() -> None:
     np.testing.assert_array_equal(b, a.T)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new"),
     [
         ("T[x2, i2 * 8 + y2]", "T[i2 * 8 + y2, x2]"),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.finalize.gpu.place_barriers import place_barriers
 from tilewright.ir.loop.nodes import Barrier
 from tilewright.ir.loop.text import parse_func, print_func
@@ -55,7 +54,7 @@ def test_what_one_thread_does_is_a_phase() -> None:
     assert _barriers(f"T[0] = 1.0 {READ}") == 1
 
 
-@pytest.mark.parametrize("tail", ["", "else { C[0] = 1.0 }"])
+@for_each("tail", ["", "else { C[0] = 1.0 }"])
 def test_branches(tail: str) -> None:
     assert _barriers(f"{WRITE} if b < 1 {{ {READ} }} {tail}") == 1
     assert _barriers(f"{WRITE} if T[0] < 1.0 {{ C[0] = 1.0 }}") == 1

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.finalize.gpu.distribute_registers import distribute_registers
 from tilewright.finalize.gpu.promote_registers import promote_registers
 from tilewright.ir.loop.interp.run import run_func
@@ -36,7 +36,7 @@ def test_a_thread_keeps_what_is_its_own() -> None:
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new"),
     [
         ("= Y[b * 4 + x + one] * 2.0", "= Y[b * 4 + 3 - x] * 2.0"),

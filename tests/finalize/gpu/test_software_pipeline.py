@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.finalize.kernel_steps import run, sample
+from tests.for_each import for_each
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.gpu.place_barriers import place_barriers
 from tilewright.finalize.gpu.software_pipeline import software_pipeline
@@ -32,8 +33,8 @@ def staged(copy: str = COPY, notes: str = "{aligned=16}") -> tuple[Func, Func]:
     return func, software_pipeline(place_barriers(func))
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 3, 7])
-@pytest.mark.parametrize("notes", ["{aligned=16}", ""])
+@for_each("steps", [0, 1, 2, 3, 7])
+@for_each("notes", ["{aligned=16}", ""])
 def test_meaning(steps: int, notes: str) -> None:
     before, after = staged(notes=notes)
     sizes = {"N": steps}
@@ -65,7 +66,7 @@ def test_pieces_are_copied_while_threads_go_on() -> None:
 WORD = "for w in serial(4) { T[z * 4 + w] = A[k * 64 + z * 4 + w ? k * 64 + z * 4 + w < 70] }"
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 3, 7])
+@for_each("steps", [0, 1, 2, 3, 7])
 def test_words_are_copied_so_wherever_they_begin(steps: int) -> None:
     before, after = staged(WORD, notes="")
     assert 'using "cp_async_4"' in print_func(after)

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.finalize.math.jit_expression import jit
+from tests.for_each import for_each
 from tilewright.arith.expr import Call, Cast, Expr, Var, call, const
 from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, DType
@@ -44,8 +44,8 @@ def test_power_of_a_literal_needs_no_logarithm() -> None:
     assert expand_calls(call("pow", X, const(2.0, F32))) is X * X
 
 
-@pytest.mark.parametrize("dtype", [F16, BF16], ids=str)
-@pytest.mark.parametrize("fn", ["exp", "tanh", "erf", "sin", "pow"])
+@for_each("dtype", [F16, BF16], ids=str)
+@for_each("fn", ["exp", "tanh", "erf", "sin", "pow"])
 def test_narrow_floats_are_computed_in_f32(fn: str, dtype: DType) -> None:
     x = Var("x", dtype)
     args = (x, const(1.5, dtype)) if fn == "pow" else (x,)

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.finalize.math.accuracy import Array, arguments, check
 from tests.finalize.math.jit_expression import jit
+from tests.for_each import for_each
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32, F64, DType
 from tilewright.finalize.math.exponential import exp_ftz
@@ -25,14 +25,14 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
-@pytest.mark.parametrize("fn", CASES)
+@for_each("dtype", [F32, F64], ids=str)
+@for_each("fn", CASES)
 def test_accuracy_over_the_whole_range(fn: str, dtype: DType) -> None:
     oracle, limit = CASES[fn]
     check(fn, dtype, oracle, limit, arguments(dtype, *RANGES))
 
 
-@pytest.mark.parametrize("fn", ["exp", "exp2", "sigmoid"])
+@for_each("fn", ["exp", "exp2", "sigmoid"])
 def test_denormal_results(fn: str) -> None:
     oracle, limit = CASES[fn]
     x = np.linspace(-152, -86, 100_000).astype(np.float32)

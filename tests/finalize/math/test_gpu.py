@@ -8,6 +8,7 @@ import pytest
 
 from tests.codegen.gpu.host_threads import run_launches
 from tests.codegen.gpu.ptxas import assemble
+from tests.for_each import for_each
 from tilewright.codegen.gpu.nvptx import emit_launches
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_assembly
@@ -54,7 +55,7 @@ def _assembly(func: Func) -> str:
     return compile_assembly(module.text(), resolve_gpu("cuda"))
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@for_each("name", RIGHT)
 def test_values(name: str) -> None:
     x = np.concatenate([np.linspace(-30, 30, 301), np.linspace(-1, 1, 100), [-100.0, 0.0]])
     x = (-abs(x) if name in SHARES else x).astype(np.float32)
@@ -64,7 +65,7 @@ def test_values(name: str) -> None:
     np.testing.assert_allclose(y, RIGHT[name](x.astype(np.float64)), rtol=3e-6, atol=2e-7)
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@for_each("name", RIGHT)
 def test_at_the_ends(name: str) -> None:
     x = np.array([-np.inf, np.nan] if name in SHARES else [-np.inf, np.nan, np.inf])
     x, y = x.astype(np.float32), np.zeros(x.size, np.float32)
@@ -103,6 +104,6 @@ def test_what_is_rounded_to_16_bits_is_computed_to_few_more(
     assert len(_assembly(func)) < len(_assembly(_func(value, x.size)))
 
 
-@pytest.mark.parametrize("value", EXACT)
+@for_each("value", EXACT)
 def test_what_must_be_known_better_is_computed_as_ever(value: str) -> None:
     assert len(_assembly(_func(f"f16({value})", 64, "f16"))) > len(_assembly(_func(value, 64)))

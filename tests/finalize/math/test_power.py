@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.finalize.math.accuracy import Array, all_magnitudes, check, special_values, ulp_error
 from tests.finalize.math.jit_expression import jit
+from tests.for_each import for_each
 from tilewright.arith.expr import Var, call, const
 from tilewright.core.dtypes import F32, F64, DType
 from tilewright.finalize.math.expand import expand_calls
@@ -24,14 +24,14 @@ def bases() -> dict[str, Array]:
     }
 
 
-@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@for_each("dtype", [F32, F64], ids=str)
 def test_special_values(dtype: DType) -> None:
     x, y = (g.ravel() for g in np.meshgrid(special_values(dtype), special_values(dtype)))
     check("pow", dtype, np.power, LIMIT[dtype], x, y)
 
 
-@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
-@pytest.mark.parametrize("kind", bases())
+@for_each("dtype", [F32, F64], ids=str)
+@for_each("kind", bases())
 def test_results_of_all_magnitudes(dtype: DType, kind: str) -> None:
     x = bases()[kind].astype(dtype.numpy)
     rng = np.random.default_rng(1)
@@ -41,7 +41,7 @@ def test_results_of_all_magnitudes(dtype: DType, kind: str) -> None:
     check("pow", dtype, np.power, LIMIT[dtype], x, y.astype(dtype.numpy))
 
 
-@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@for_each("dtype", [F32, F64], ids=str)
 def test_integer_powers_of_negative_numbers(dtype: DType) -> None:
     rng = np.random.default_rng(0)
     x = -rng.uniform(0, 20, N).astype(dtype.numpy)
@@ -49,7 +49,7 @@ def test_integer_powers_of_negative_numbers(dtype: DType) -> None:
     check("pow", dtype, np.power, LIMIT[dtype], x, y)
 
 
-@pytest.mark.parametrize("exponent", SPECIAL_EXPONENTS)
+@for_each("exponent", SPECIAL_EXPONENTS)
 def test_exponents_without_logarithm(exponent: float) -> None:
     x = np.concatenate([special_values(F32), all_magnitudes(F32)])
     e = expand_calls(call("pow", Var("x", F32), const(exponent, F32)))
@@ -62,7 +62,7 @@ def test_exponents_without_logarithm(exponent: float) -> None:
     assert (np.signbit(got) == np.signbit(want))[zero].all()
 
 
-@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@for_each("dtype", [F32, F64], ids=str)
 def test_rsqrt(dtype: DType) -> None:
     x = np.concatenate([special_values(dtype), all_magnitudes(dtype)])
     check("rsqrt", dtype, lambda v: 1 / np.sqrt(v), 2.0, x)

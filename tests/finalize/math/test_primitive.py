@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.finalize.math.jit_expression import jit
+from tests.for_each import for_each
 from tilewright.arith.expr import Expr, Var
 from tilewright.core.dtypes import F32, F64
 from tilewright.finalize.math.primitive import (
@@ -30,7 +30,7 @@ def test_literals_are_rounded_to_their_dtype() -> None:
     assert literal(0.1, F64).value == 0.1
 
 
-@pytest.mark.parametrize(("dtype", "bits"), [(F32, 0x3F800000), (F64, 0x3FF0000000000000)])
+@for_each(("dtype", "bits"), [(F32, 0x3F800000), (F64, 0x3FF0000000000000)])
 def test_bits_of_one(dtype: object, bits: int) -> None:
     assert bits_of(1.0, format_of(Var("x", dtype))) == bits  # type: ignore[arg-type]
 
@@ -39,7 +39,7 @@ def test_polynomial_has_its_highest_power_first() -> None:
     assert run(polynomial(X, (2.0, 3.0, 4.0)), 0.0, 1.0, -2.0) == [4.0, 9.0, 6.0]
 
 
-@pytest.mark.parametrize("count", range(1, 8))
+@for_each("count", range(1, 8))
 def test_pairs_of_terms_are_the_same_polynomial(count: int) -> None:
     coefficients = (3.0, -2.0, 5.0, 1.0, 4.0, 1.0, 7.0)[-count:]
     points = (0.0, 1.0, -2.0, 3.0)

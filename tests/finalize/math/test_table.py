@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.arith.expr import Binary, Bitcast, Call, Cast, Const, Expr, Select, Unary, Var, call
 from tilewright.arith.operators import CALLS
 from tilewright.arith.walk import subexpressions
@@ -19,12 +18,12 @@ def expansion(fn: str, name: str) -> Expr:
     return EXPANSIONS[fn, name](*arguments)
 
 
-@pytest.mark.parametrize("name", ["f32", "f64"])
+@for_each("name", ["f32", "f64"])
 def test_every_function_is_an_instruction_or_has_an_expansion(name: str) -> None:
     assert {fn for fn in CALLS if (fn, name) not in EXPANSIONS} == INSTRUCTIONS
 
 
-@pytest.mark.parametrize(("fn", "name"), EXPANSIONS)
+@for_each(("fn", "name"), EXPANSIONS)
 def test_expansions_are_primitive(fn: str, name: str) -> None:
     for e in subexpressions(expansion(fn, name)):
         match e:
@@ -36,13 +35,13 @@ def test_expansions_are_primitive(fn: str, name: str) -> None:
                 assert isinstance(e, Const | Var | Binary | Unary | Select | Bitcast)
 
 
-@pytest.mark.parametrize(("fn", "name"), EXPANSIONS)
+@for_each(("fn", "name"), EXPANSIONS)
 def test_result_has_the_dtype_of_the_call(fn: str, name: str) -> None:
     arguments = [Var(v, DTYPES[name]) for v in "xy"[: CALLS[fn]]]
     assert expansion(fn, name).dtype == call(fn, *arguments).dtype
 
 
-@pytest.mark.parametrize("fn", BUDGET)
+@for_each("fn", BUDGET)
 def test_hot_functions_stay_short_and_in_f32(fn: str) -> None:
     nodes = list(subexpressions(expansion(fn, "f32")))
     operations = [e for e in nodes if not isinstance(e, Const | Var | Bitcast)]

@@ -1,21 +1,21 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.finalize.math.accuracy import arguments, check
+from tests.for_each import for_each
 from tilewright.core.dtypes import F32
 
 CASES = {"sin": np.sin, "cos": np.cos, "tan": np.tan}
 RANGES = [(-1.0, 1.0), (-10.0, 10.0), (-1e4, 1e4), (-1e10, 1e10), (1e20, 1e24), (1e35, 3e38)]
 
 
-@pytest.mark.parametrize("fn", CASES)
+@for_each("fn", CASES)
 def test_accuracy_over_the_whole_range(fn: str) -> None:
     check(fn, F32, CASES[fn], 0.6, arguments(F32, *RANGES))
 
 
-@pytest.mark.parametrize("fn", CASES)
+@for_each("fn", CASES)
 def test_near_multiples_of_a_quarter_turn(fn: str) -> None:
     turns = np.concatenate([np.arange(1, 50_000), 2.0 ** np.arange(16, 127)])
     x = (turns * np.pi / 2).astype(np.float32)
@@ -23,7 +23,7 @@ def test_near_multiples_of_a_quarter_turn(fn: str) -> None:
     check(fn, F32, CASES[fn], 0.6, np.concatenate(near))
 
 
-@pytest.mark.parametrize("fn", CASES)
+@for_each("fn", CASES)
 def test_where_the_constants_change(fn: str) -> None:
     ends = np.float32(2.0) ** np.array([51, 77, 103], np.float32)
     x = np.concatenate([ends * np.float32(f) for f in np.linspace(0.99, 1.01, 2001)])

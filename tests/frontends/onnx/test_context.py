@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
+from tests.for_each import for_each
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import BF16, BOOL, F32, I64, DType
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
@@ -139,7 +140,7 @@ def test_simple_names_and_locates(c: OnnxContext) -> None:
     assert c.g.nodes[-1].loc == Loc("m.onnx", "here")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "clean"), [("a.b_c1", "a.b_c1"), ("/x/Add::0", "_x_Add__0"), ("é", "_"), ("", "v")]
 )
 def test_identifier(name: str, clean: str) -> None:

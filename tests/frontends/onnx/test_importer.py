@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Var, const
 from tilewright.core.errors import Error, FrontendError, TypeCheckError, UnsupportedError
 from tilewright.frontends.onnx.importer import import_onnx
@@ -176,7 +177,7 @@ def test_type_errors_are_located() -> None:
     assert error.loc.node == "here"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("m", "code"),
     [
         (model(node("Relu", "q", "y")), "onnx.undefined-value"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.onnx_ops import run_onnx
 from tilewright.core.errors import FrontendError
 
@@ -13,8 +14,8 @@ A = RNG.integers(1, 5, (2, 3, 4, 5)).astype("f4")
 FUNCTIONS = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
 
 
-@pytest.mark.parametrize("op", FUNCTIONS)
-@pytest.mark.parametrize("axis", [0, 1, 2, -3])
+@for_each("op", FUNCTIONS)
+@for_each("axis", [0, 1, 2, -3])
 def test_from_an_axis_on(op: str, axis: int) -> None:
     start = axis % 4
     b = RNG.integers(1, 5, A.shape[start : start + 2]).astype("f4")

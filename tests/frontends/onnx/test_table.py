@@ -6,6 +6,7 @@ import onnx
 import pytest
 from onnx import helper
 
+from tests.for_each import for_each
 from tilewright.core.errors import Loc, UnsupportedError
 from tilewright.frontends.onnx.context import OnnxNode
 from tilewright.frontends.onnx.table import FAMILIES, converter, converters, key_of
@@ -34,7 +35,7 @@ def test_domains() -> None:
         converter(_node("Relu", "com.x"))
 
 
-@pytest.mark.parametrize("domain", ["com.microsoft.nchwc", "com.ms.internal.nhwc"])
+@for_each("domain", ["com.microsoft.nchwc", "com.ms.internal.nhwc"])
 def test_layouts_of_one_machine_are_refused(domain: str) -> None:
     with pytest.raises(UnsupportedError, match="ORT_ENABLE_EXTENDED"):
         converter(_node("Conv", domain))

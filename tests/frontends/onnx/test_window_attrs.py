@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from onnx import helper
 
+from tests.for_each import for_each
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.errors import NOWHERE, FrontendError
@@ -37,10 +38,10 @@ def test_explicit() -> None:
     assert valid.static_pads == (0, 0)
 
 
-@pytest.mark.parametrize("kind", ["SAME_UPPER", "SAME_LOWER"])
-@pytest.mark.parametrize("stride", [1, 2, 3])
-@pytest.mark.parametrize("kernel", [1, 2, 3, 4])
-@pytest.mark.parametrize("dilation", [1, 2])
+@for_each("kind", ["SAME_UPPER", "SAME_LOWER"])
+@for_each("stride", [1, 2, 3])
+@for_each("kernel", [1, 2, 3, 4])
+@for_each("dilation", [1, 2])
 def test_same(kind: str, stride: int, kernel: int, dilation: int) -> None:
     n = node(auto_pad=kind, strides=(stride,), dilations=(dilation,))
     dynamic = read_window(n, (Var("N"),), sizes(kernel))

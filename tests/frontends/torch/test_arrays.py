@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from tests.for_each import for_each
 from tilewright.core.errors import UnsupportedError
 from tilewright.frontends.torch.arrays import to_argument, to_array, to_tensor
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16, torch.int8, torch.bool, torch.complex64]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@for_each("dtype", DTYPES)
 def test_there_and_back_over_the_same_memory(dtype: torch.dtype) -> None:
     tensor = torch.arange(6).reshape(2, 3).to(dtype)
     back = to_tensor(to_array(tensor))

@@ -4,6 +4,7 @@ import pytest
 import sympy
 from torch.utils._sympy.functions import FloorDiv, PythonMod
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Var, const
 from tilewright.core.errors import UnsupportedError
 from tilewright.frontends.torch.symbolic_shapes import Sizes
@@ -11,7 +12,7 @@ from tilewright.frontends.torch.symbolic_shapes import Sizes
 S, T = sympy.symbols("s t", integer=True, positive=True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expr", "value"),
     [
         (2 * S + T, 13),

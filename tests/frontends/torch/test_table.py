@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.for_each import for_each
 from tilewright.core.errors import Loc, UnsupportedError
 from tilewright.frontends.torch.table import FAMILIES, converter, converters
 
@@ -11,7 +12,7 @@ def test_no_operator_is_listed_twice() -> None:
     assert sum(len(family.CONVERTERS) for family in FAMILIES) == len(converters())
 
 
-@pytest.mark.parametrize("name", sorted(converters()))
+@for_each("name", sorted(converters()))
 def test_torch_has_the_operator(name: str) -> None:
     namespace, _, op = name.partition(".")
     assert hasattr(getattr(torch.ops, namespace), op)

@@ -5,12 +5,13 @@ import random
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.fuzz.differential_check import check_case
 from tilewright.fuzz.partial_model import PartialModel
 from tilewright.fuzz.templates.plain import MAX_INSERTED, any_axis, fitted, some_axes, top
 
 
-@pytest.mark.parametrize("shape", [(7,), (2, 3), ()])
+@for_each("shape", [(7,), (2, 3), ()])
 def test_values_are_made_to_fit(shape: tuple[int, ...]) -> None:
     d = PartialModel(random.Random(0), {"": 21}, lambda case: None)
     x = d.give(np.arange(6, dtype=np.float32).reshape(3, 2), constant=False)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, random_graph
 from tilewright.arith.expr import Var, const, maximum
@@ -40,7 +41,7 @@ def _round_trip(graph: Graph) -> Graph:
     return back
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_round_trip(seed):
     graph = random_graph(seed)
     check_types(_round_trip(graph))
@@ -64,7 +65,7 @@ def test_the_text(golden):
     golden(print_graph(graph))
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if d != STRING], ids=str)
+@for_each("dtype", [d for d in DTYPES.values() if d != STRING], ids=str)
 def test_constants_of_every_type(dtype):
     g = GraphBuilder("f")
     values = np.array([0, 1, 3]).astype(dtype.numpy)
@@ -73,7 +74,7 @@ def test_constants_of_every_type(dtype):
     assert [c.data.shape for c in _round_trip(graph).constants] == [(3,), (), (0,), (3, 1)]
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if d.is_small], ids=str)
+@for_each("dtype", [d for d in DTYPES.values() if d.is_small], ids=str)
 def test_every_number_of_a_small_type(dtype):
     """Zeros keep their signs; a NaN is one NaN."""
     codes = np.arange(1 << dtype.bits, dtype=np.uint8)
@@ -117,7 +118,7 @@ ATTRIBUTES = [
 ]
 
 
-@pytest.mark.parametrize(("op", "values"), ATTRIBUTES, ids=lambda v: str(v) if v is str else None)
+@for_each(("op", "values"), ATTRIBUTES)
 def test_attributes_round_trip(op, values):
     attrs = make_attrs(op, values)
     n = Node(op, ("x", "", "x"), ("y",), (tensor(F32, N),), attrs)
@@ -179,7 +180,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), ERRORS)
+@for_each(("text", "message"), ERRORS)
 def test_wrong_text(text, message):
     with pytest.raises(Error) as error:
         _parse(text)

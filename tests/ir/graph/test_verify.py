@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32, F64
 from tilewright.core.errors import Loc, VerifyError
@@ -39,7 +40,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("code", WRONG)
+@for_each("code", WRONG)
 def test_a_wrong_graph(code):
     with pytest.raises(VerifyError) as error:
         verify_graph(WRONG[code])

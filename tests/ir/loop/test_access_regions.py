@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import LoweringError
@@ -20,7 +21,7 @@ def regions(source: str) -> tuple[str, str]:
     return reads, writes
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("source", "reads", "writes"),
     [
         ("C[vi] += A[vi, 0]", "A[vi, 0], C[vi]", "C[vi]"),

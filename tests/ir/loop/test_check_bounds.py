@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.errors import VerifyError
 from tilewright.ir.loop.check_bounds import check_bounds, unproved_accesses
 from tilewright.ir.loop.text import parse_func
@@ -74,7 +75,7 @@ func @counted(A: bool[9], out P: i64[9], out n: i64[1]) {
 ALL = (TILED, PADDED, BRANCHES, TILES, FUSED, GATHER, COUNTED)
 
 
-@pytest.mark.parametrize("text", ALL, ids=lambda text: text.split("(")[0].split("@")[1])
+@for_each("text", ALL, ids=lambda text: text.split("(")[0].split("@")[1])
 def test_accesses_in_bounds(text: str) -> None:
     func = parse_func(text)
     check_bounds(func, func)
@@ -92,7 +93,7 @@ def test_what_only_the_compiler_knows_stays_where_it_is() -> None:
         check_bounds(parse_func(text.replace("parallel((N + 7) // 8)", "parallel(N)")), func)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "old", "new", "message"),
     [
         (TILED, "A[vi, vj] *", "A[vi + 1, vj] *", 'block "B" reads A[vi + 1, vj]: index 0'),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ParseError
 from tilewright.ir.loop.nodes import For, Seq
@@ -29,7 +30,7 @@ def test_keywords_can_name_buffers():
     assert func.outputs == ("alloc",)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "where", "message"),
     [
         ("  C[0] = A[0\n}", "3:1", "expected ']', found '}'"),

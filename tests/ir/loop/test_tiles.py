@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.errors import VerifyError
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.text import parse_func, print_stmt
@@ -47,7 +48,7 @@ def test_the_text_of_an_expansion(golden):
     golden(print_stmt(expand_tile(func.body, buffers(func), "C.tile")))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "tile",
     [
         "tile copy C[0 : 2, 0 : 3] <- A[0 : 3, 0 : 2]",
@@ -70,7 +71,7 @@ def test_tiles_without_a_meaning():
         expand_tile(func.body, buffers(func))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "tile",
     [
         "map.sqrt C[0 : 4] <- A[0 : 4]",
@@ -97,7 +98,7 @@ def test_map_reduce_and_dot(tile):
     np.testing.assert_allclose(got, results[tile.split()[0]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("group", [2, 4])
+@for_each("group", [2, 4])
 def test_a_packed_matrix_has_groups_of_rows_side_by_side(group):
     rng = np.random.default_rng(group)
     a, b = rng.random((6, 16), np.float32), rng.random((8, 5), np.float32)

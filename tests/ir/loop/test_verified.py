@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.errors import VerifyError
 from tilewright.ir.loop import verify
 from tilewright.ir.loop.nodes import Block, Func
@@ -68,7 +69,7 @@ def test_a_block_is_looked_into_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looked == ["C", "D", "D"]
 
 
-@pytest.mark.parametrize("what", WRONG)
+@for_each("what", WRONG)
 def test_a_change_around_a_block_is_seen(what: str) -> None:
     func, verified = parsed(BLOCK), VerifiedStmts()
     verify_func(func, verified)

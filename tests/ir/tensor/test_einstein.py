@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Expr, Var, as_expr
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ParseError, TypeCheckError
@@ -69,7 +70,7 @@ def test_ranges_can_be_given():
     assert run_program(program, {"X": random(3)})["Y"].shape == (3, 2)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "error", "message"),
     [
         ("Y[i] = X[i, j]", ParseError, "j is not on the left: write \\+="),

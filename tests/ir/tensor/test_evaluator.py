@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.text import parse_expr
 from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import ExecutionError
@@ -37,9 +38,7 @@ def test_masks_keep_from_reading():
     assert not value("none[i, j ? j < 0]").any()
 
 
-@pytest.mark.parametrize(
-    "text", ["x[i, j + 1]", "x[i - 1, j]", "x[i, p[j]]", "x[i, j + 1 ? i < 1]"]
-)
+@for_each("text", ["x[i, j + 1]", "x[i - 1, j]", "x[i, p[j]]", "x[i, j + 1 ? i < 1]"])
 def test_reading_outside(text):
     with pytest.raises(ExecutionError, match="reads outside 'x' of shape"):
         value(text)

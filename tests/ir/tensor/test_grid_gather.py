@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.ir.tensor.grid_gather import gather
 
 ARRAY = np.arange(5 * 6 * 7).reshape(5, 6, 7)
@@ -26,7 +26,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_gather(name):
     indices, is_view = CASES[name]
     result = gather(ARRAY, indices, 4)

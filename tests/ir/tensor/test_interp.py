@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.for_each import for_each
 from tests.ir.tensor.test_text import SOFTMAX
 from tilewright.core.errors import ExecutionError
 from tilewright.ir.loop.interp.run import run_func
@@ -50,7 +51,7 @@ def test_padded_convolution(limit, monkeypatch):
     np.testing.assert_allclose(run(CONV, x=x, w=w), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("op", "dtype", "empty"),
     [
         ("sum", np.float32, 0),
@@ -88,7 +89,7 @@ def test_axes_that_no_factor_depends_on():
     assert (run(source, {"K": 0}, x=np.full(4, np.inf, np.float32), z=z) == 0).all()
 
 
-@pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
+@for_each(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
 def test_half_precision_sums_in_single(kind, dtype):
     source = f"""tensor @f(x: {kind}[N]) -> y, z {{
       y: {kind}[] = [] sum(k in N) x[k]

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.for_each import for_each
 from tests.strategies_loop import ELEMENT_DTYPES, elements
 from tilewright.arith.expr import Reduce, Var, const
 from tilewright.core.errors import ParseError
@@ -46,7 +47,7 @@ def test_scalars_have_no_axes():
     assert parse_program(print_program(program)) == program
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "after", "message"),
     [
         ("m: f32[M]", "m: f64[M]", "m is declared f64, it is f32"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Broadcast, Load, Reduce, Var, const
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import VerifyError
@@ -53,7 +54,7 @@ def stage_of(body) -> Program:
     return Program("p", (x,), (Stage("y", (const(4),), ("i",), body),), ("y",))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "code"),
     [
         (Load("later", (Var("i"),), F32), "expr.buffer"),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import BOOL, F32, F64, I64
@@ -46,9 +47,9 @@ def hidden(seen: np.ndarray) -> np.ndarray:
     return np.where(seen, 0, -np.inf)
 
 
-@pytest.mark.parametrize(("heads", "kv_heads"), [(4, 4), (4, 2), (6, 1)])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("softcap", [0.0, 2.0])
+@for_each(("heads", "kv_heads"), [(4, 4), (4, 2), (6, 1)])
+@for_each("causal", [False, True])
+@for_each("softcap", [0.0, 2.0])
 def test_4d(heads: int, kv_heads: int, causal: bool, softcap: float) -> None:
     q, k, v = normal(2, heads, 5, 8), normal(2, kv_heads, 7, 8), normal(2, kv_heads, 7, 3)
     found, keys, values, _ = run_op(
@@ -92,8 +93,8 @@ def test_past_and_symbolic_lengths() -> None:
     np.testing.assert_allclose(scores, q @ np.swapaxes(all_k, 2, 3) / 2, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 5, 7), (2, 1, 5, 7), (2, 3, 1, 7), (5, 4)])
-@pytest.mark.parametrize("kind", [np.bool_, np.float32])
+@for_each("shape", [(7,), (5, 7), (3, 5, 7), (2, 1, 5, 7), (2, 3, 1, 7), (5, 4)])
+@for_each("kind", [np.bool_, np.float32])
 def test_masks(shape: tuple[int, ...], kind: type) -> None:
     q, k, v = normal(2, 3, 5, 8), normal(2, 3, 7, 8), normal(2, 3, 7, 8)
     mask = normal(*shape)
@@ -108,8 +109,8 @@ def test_masks(shape: tuple[int, ...], kind: type) -> None:
     np.testing.assert_allclose(found, attention(q, k, v, bias), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("left", "right"), [(2, -1), (-1, 1), (1, 0), (0, 2)])
-@pytest.mark.parametrize("causal", [False, True])
+@for_each(("left", "right"), [(2, -1), (-1, 1), (1, 0), (0, 2)])
+@for_each("causal", [False, True])
 def test_windows(left: int, right: int, causal: bool) -> None:
     q, k, v = normal(1, 2, 6, 4), normal(1, 2, 5, 4), normal(1, 2, 5, 4)
     attrs = AttentionAttrs(window_left=left, window_right=right, causal=causal)
@@ -118,7 +119,7 @@ def test_windows(left: int, right: int, causal: bool) -> None:
     np.testing.assert_allclose(found, attention(q, k, v, bias), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("causal", [False, True])
+@for_each("causal", [False, True])
 def test_lengths(causal: bool) -> None:
     q, k, v = normal(3, 2, 4, 4), normal(3, 2, 6, 4), normal(3, 2, 6, 4)
     lengths = np.array([6, 4, 2])  # the last has fewer keys than queries: the first see nothing
@@ -166,7 +167,7 @@ def test_shared_heads_are_views() -> None:
     assert ops == ["mul", "transpose", "matmul", "softmax", "matmul"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("attrs", "ins", "message"),
     [
         (AttentionAttrs(), [tensor(F32, 1, 2, 3), *[tensor(F32, 1, 1, 2, 3)] * 2], "all have rank"),
@@ -184,7 +185,7 @@ def test_refusals(attrs: AttentionAttrs, ins: list[TensorType | None], message: 
 SCORES = tensor(F32, 2, 3, 4, 5)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("ins", "message"),
     [
         ([tensor(F32, 4, 5)], "rank 3 or more"),

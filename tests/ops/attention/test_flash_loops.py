@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.attention.attention_reference import attention, operands
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Var, const
@@ -29,7 +30,7 @@ def _visits(func: Func, rows: int) -> int:
     return evaluate(keys.extent, {"at.rows": rows})
 
 
-@pytest.mark.parametrize(("queries", "keys"), [(1, 8), (5, 20), (33, 600), (Var("I"), Var("J"))])
+@for_each(("queries", "keys"), [(1, 8), (5, 20), (33, 600), (Var("I"), Var("J"))])
 def test_functions_verify_and_print(queries: object, keys: object) -> None:
     func = _func(queries, keys, window_right=0)
     verify_func(func)

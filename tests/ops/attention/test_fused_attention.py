@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.attention.attention_reference import attention, operands
 from tests.ops.run_op import run_op
 from tilewright.arith.expr import as_int, const
@@ -39,8 +40,8 @@ def test_symbolic_lengths(queries: int, keys: int) -> None:
     )
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 5, 7), (2, 1, 5, 7), (3, 5, 7), (5, 7), (1, 1, 1, 7)])
-@pytest.mark.parametrize("kind", [bool, np.float32])
+@for_each("shape", [(2, 3, 5, 7), (2, 1, 5, 7), (3, 5, 7), (5, 7), (1, 1, 1, 7)])
+@for_each("kind", [bool, np.float32])
 def test_masks_broadcast(shape: tuple[int, ...], kind: type) -> None:
     q, k, v = operands((2, 3), 5, 7, 4, 4)
     rng = np.random.default_rng(3)
@@ -121,8 +122,8 @@ def test_softcap() -> None:
     _close(found, attention(q, k, v, 0.5, 1.5))
 
 
-@pytest.mark.parametrize("empty", ["nan", "zero", "finite"])
-@pytest.mark.parametrize("keys", [5, 70])
+@for_each("empty", ["nan", "zero", "finite"])
+@for_each("keys", [5, 70])
 def test_rows_without_a_finite_peak(empty: str, keys: int) -> None:
     q, k, v = operands((1,), 6, keys, 4, 4)
     mask = np.zeros((6, keys), np.float32)

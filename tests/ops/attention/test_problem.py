@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F16, F32
 from tilewright.ir.types import TensorType, tensor
@@ -19,7 +18,7 @@ def _problem(queries: object, keys: object, **attrs: object) -> Problem:
     return Problem(FusedAttentionAttrs(**attrs), ins, tensor(F32, 2, queries, 4))
 
 
-@pytest.mark.parametrize("rows", [8, 31, 50, 128, 197, 1000])
+@for_each("rows", [8, 31, 50, 128, 197, 1000])
 def test_little_is_computed_beyond_the_last_row(rows: int) -> None:
     block = _problem(rows, 8).row_block
     assert block % ROW_STEP == 0
@@ -31,7 +30,7 @@ def test_few_rows_are_one_block() -> None:
     assert _problem(Var("N"), 8).row_block % ROW_STEP == 0
 
 
-@pytest.mark.parametrize("keys", [1, 16, 197, 512, 513, 5000])
+@for_each("keys", [1, 16, 197, 512, 513, 5000])
 def test_blocks_of_keys_are_alike(keys: int) -> None:
     block = _problem(8, keys).key_block
     blocks = -(-keys // block)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.arith.expr import Var, const
 from tilewright.arith.simplify import simplify
@@ -36,10 +37,10 @@ def rotate(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, attrs: RotaryAttrs) 
     return y
 
 
-@pytest.mark.parametrize("interleaved", [False, True])
-@pytest.mark.parametrize("heads_first", [False, True])
-@pytest.mark.parametrize("size", [0, 4])
-@pytest.mark.parametrize("positions", [False, True])
+@for_each("interleaved", [False, True])
+@for_each("heads_first", [False, True])
+@for_each("size", [0, 4])
+@for_each("positions", [False, True])
 def test_against_numpy(interleaved: bool, heads_first: bool, size: int, positions: bool) -> None:
     attrs = RotaryAttrs(interleaved, heads_first, size)
     x = normal(2, 3, 5, 6)
@@ -67,7 +68,7 @@ def test_symbolic_lengths() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("ins", "message"),
     [
         ([tensor(F32, 1, 2, 3, 5), *[tensor(F32, 1, 3, 2)] * 2], "even"),
@@ -96,7 +97,7 @@ def test_a_table_has_positions() -> None:
         get_op("rotary_embedding").infer(RotaryAttrs(), [x, table, table, positions])
 
 
-@pytest.mark.parametrize(("rows", "wrong"), [(6, 6), (6, -1), (1, 1), (1, -1)])
+@for_each(("rows", "wrong"), [(6, 6), (6, -1), (1, 1), (1, -1)])
 def test_a_position_that_the_table_does_not_have(rows: int, wrong: int) -> None:
     x, table = np.ones((1, 2, 3, 8), "f4"), np.ones((rows, 4), "f4")
     with pytest.raises(ExecutionError, match=f"index {wrong} is outside a dimension of {rows}"):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.attention.attention_reference import attention, operands
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import BF16, F16, F32, DType
@@ -33,7 +34,7 @@ def _run(func: Func, *arrays: np.ndarray) -> np.ndarray:
     return y.astype(np.float32)
 
 
-@pytest.mark.parametrize(("queries", "keys"), [(16, 16), (5, 40), (Var("I"), Var("J"))])
+@for_each(("queries", "keys"), [(16, 16), (5, 40), (Var("I"), Var("J"))])
 def test_functions_verify_and_print(queries: object, keys: object) -> None:
     func = _func(queries, keys, window_right=0)
     verify_func(func)

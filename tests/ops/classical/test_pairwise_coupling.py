@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.errors import TypeCheckError
 
@@ -14,7 +15,7 @@ def _pairs(p: np.ndarray) -> np.ndarray:
     return p[:, :, None] / (p[:, :, None] + p[:, None, :]) * (1 - np.eye(p.shape[1]))
 
 
-@pytest.mark.parametrize("classes", [1, 2, 3, 6])
+@for_each("classes", [1, 2, 3, 6])
 def test_consistent_pairs_give_back_the_classes(classes: int) -> None:
     p = RNG.uniform(0.2, 1, (5, classes))
     p /= p.sum(1, keepdims=True)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Var, const, select
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, F32, F64
@@ -107,7 +108,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("regions", "condition", "message"), WRONG, ids=[w[2] for w in WRONG])
+@for_each(("regions", "condition", "message"), WRONG, ids=[w[2] for w in WRONG])
 def test_malformed(regions, condition, message) -> None:
     g = GraphBuilder("f")
     x, c = g.input("x", X), g.input("c", condition)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native, compare
+from tests.for_each import for_each
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import BOOL, F32, I64
 from tilewright.core.errors import TypeCheckError
@@ -203,7 +204,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("regions", "attrs", "begin", "message"), WRONG)
+@for_each(("regions", "attrs", "begin", "message"), WRONG)
 def test_malformed(regions, attrs, begin, message) -> None:
     g = GraphBuilder("f")
     h, c = g.input("h", tensor(F32, N)), g.input("c", begin)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import exprs, run_op
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
@@ -34,7 +35,7 @@ def _reference(
     return y[(..., *inner)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("image", "kernel", "strides", "pads", "dilations", "blocks"),
     [
         ((7,), (3,), (2,), (0, 1), (1,), 3),

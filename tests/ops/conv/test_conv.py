@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.arith.expr import Reduce, Var, as_int
 from tilewright.core.dtypes import F32
@@ -60,8 +61,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("layout", ["channels_first", "channels_last"])
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@for_each("layout", ["channels_first", "channels_last"])
+@for_each("case", CASES.values(), ids=CASES)
 def test_conv(case: tuple, layout: str) -> None:
     x_shape, w_shape, strides, pads, dilations, groups = case
     x, w = (RNG.standard_normal(s).astype(np.float32) for s in (x_shape, w_shape))
@@ -79,7 +80,7 @@ def test_symbolic_sizes() -> None:
     np.testing.assert_allclose(found, conv_loops(x, w, attrs), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@for_each("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_narrow_floats_are_summed_wide(dtype: type) -> None:
     # In the narrow type itself, adding 1 to 4096 would change nothing.
     x = np.ones((1, 64, 65), dtype)
@@ -136,7 +137,7 @@ def test_flops() -> None:
     assert as_int(row.cost(attrs, types, [out])) == 2 * (2 * 5 * 6) * (3 * 3)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("x", "w", "groups", "message"),
     [
         (tensor(F32, 1, 3, 5), tensor(F32, 4, 2, 3), 1, "do not fit 3"),

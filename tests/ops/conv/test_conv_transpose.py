@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tests.passes.contexts import ON_CPU
 from tilewright.core.dtypes import F32
@@ -73,8 +74,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("layout", ["channels_first", "channels_last"])
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@for_each("layout", ["channels_first", "channels_last"])
+@for_each("case", CASES.values(), ids=CASES)
 def test_against_loops(case: tuple, layout: str) -> None:
     x_shape, w_shape, strides, pads, dilations, groups, output_padding = case
     x, w = (RNG.standard_normal(s).astype(np.float32) for s in (x_shape, w_shape))
@@ -84,8 +85,8 @@ def test_against_loops(case: tuple, layout: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@for_each("value", [np.inf, -np.inf, np.nan])
+@for_each("case", CASES.values(), ids=CASES)
 def test_only_what_is_there_is_multiplied(case: tuple, value: float) -> None:
     x_shape, w_shape, strides, pads, dilations, groups, output_padding = case
     x, w = (RNG.standard_normal(s).astype(np.float32) for s in (x_shape, w_shape))
@@ -103,7 +104,7 @@ def test_short_floats_are_summed_in_long_ones() -> None:
     np.testing.assert_array_equal(found, np.float16([[[2049, 4098, 2049]]]))
 
 
-@pytest.mark.parametrize("constant", [True, False])
+@for_each("constant", [True, False])
 def test_which_form(constant: bool) -> None:
     g = GraphBuilder("test")
     x, weights = g.input("x", tensor(F32, 1, 3, 4)), np.ones((3, 2, 2), np.float32)

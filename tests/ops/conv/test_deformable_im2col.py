@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
@@ -61,8 +62,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@for_each("masked", [False, True])
+@for_each("case", CASES.values(), ids=CASES)
 def test_against_loops(case: tuple, masked: bool) -> None:
     shape, sizes, attrs = case
     taps = attrs.groups * int(np.prod(attrs.kernel))
@@ -80,7 +81,7 @@ def test_far_away_is_zero() -> None:
     np.testing.assert_array_equal(found, np.zeros((1, 1, 1, 2)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("ins", "message"),
     [
         ([tensor(F32, 1, 2, 5), tensor(F32, 1, 8, 4, 4)], "do not fit 2 axes"),

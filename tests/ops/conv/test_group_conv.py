@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
@@ -16,8 +17,8 @@ from tilewright.ops.registry import get_op
 RNG = np.random.default_rng(11)
 
 
-@pytest.mark.parametrize(("groups", "inside", "outside"), [(2, 3, 2), (3, 1, 4), (1, 4, 5)])
-@pytest.mark.parametrize(("stride", "pad", "dilation"), [(1, 1, 1), (2, 0, 1), (1, 2, 2)])
+@for_each(("groups", "inside", "outside"), [(2, 3, 2), (3, 1, 4), (1, 4, 5)])
+@for_each(("stride", "pad", "dilation"), [(1, 1, 1), (2, 0, 1), (1, 2, 2)])
 def test_as_a_plain_convolution(groups, inside, outside, stride, pad, dilation):
     x = RNG.standard_normal((2, 7, 6, groups, inside)).astype(np.float32)
     w = RNG.standard_normal((groups, outside, inside, 3, 3)).astype(np.float32)
@@ -44,7 +45,7 @@ def test_channels_first(groups, inside, outside, stride, pad, dilation):
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "weights", "window"),
     [
         ((1, 5, 5, 2, 3), (2, 4, 2, 3, 3), ((1, 1, 1), (0,) * 6, (1, 1, 1))),

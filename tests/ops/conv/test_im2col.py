@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.errors import TypeCheckError
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.im2col import Im2ColAttrs
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("strides", "pads", "dilations"),
     [
         ((1, 1), (0, 0, 0, 0), (1, 1)),
@@ -19,7 +20,7 @@ from tilewright.ops.conv.im2col import Im2ColAttrs
         ((1, 3), (1, 1, 1, 1), (2, 1)),
     ],
 )
-@pytest.mark.parametrize("more", [0, 5])
+@for_each("more", [0, 5])
 def test_a_product_with_the_filters_is_a_convolution(
     strides: tuple[int, int], pads: tuple[int, ...], dilations: tuple[int, int], more: int
 ) -> None:

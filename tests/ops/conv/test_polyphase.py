@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.core.dtypes import F32
 from tilewright.ir.types import tensor
 from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs
@@ -29,7 +29,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@for_each("case", CASES.values(), ids=CASES)
 def test_same_as_direct(case: tuple) -> None:
     x_shape, w_shape, strides, pads, groups, output_padding = case
     attrs = ConvTransposeAttrs(
@@ -81,7 +81,7 @@ def test_phase_weights() -> None:
     np.testing.assert_array_equal(whole, [[[3, 1]], [[4, 2]]])
 
 
-@pytest.mark.parametrize("value", [np.inf, np.nan])
+@for_each("value", [np.inf, np.nan])
 def test_weights_that_are_not_finite(value: float) -> None:
     g = GraphBuilder("test")
     w = g.constant(np.full((3, 2, 2), value, np.float32), "w")
@@ -89,7 +89,7 @@ def test_weights_that_are_not_finite(value: float) -> None:
     assert convolve_phases(g, attrs, g.input("x", tensor(F32, 1, 3, 4)), w) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "attrs",
     [
         ConvTransposeAttrs((2,), (0, 0), (2,), output_padding=(0,)),

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F32
@@ -108,8 +109,8 @@ def test_lp_pool(case: str, p: int, layout: str) -> None:
     np.testing.assert_allclose(found, in_layout(expected, layout), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("column_major", [False, True])
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@for_each("column_major", [False, True])
+@for_each("case", CASES.values(), ids=CASES)
 def test_max_pool_indices(case: tuple, column_major: bool) -> None:
     x, window = unpack(case, "channels_first")
     x = np.round(x)  # equal elements: the first one counts
@@ -136,7 +137,7 @@ def test_first_of_equal_maxima() -> None:
     np.testing.assert_array_equal(found, [[[0, 2], [4, 6]]])
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.float16, np.float64])
+@for_each("dtype", [np.int8, np.uint8, np.float16, np.float64])
 def test_max_pool_types(dtype: type) -> None:
     x = np.array([[[-7, -3, -9, -1]]]).astype(dtype)
     attrs = PoolAttrs((2,), (1, 1), (1,), kernel=(2,))
@@ -150,7 +151,7 @@ def test_narrow_averages_are_summed_wide() -> None:
     np.testing.assert_array_equal(run_op("average_pool", x, attrs=attrs), [[[30]]])
 
 
-@pytest.mark.parametrize("ceil", [False, True])
+@for_each("ceil", [False, True])
 def test_symbolic_sizes(ceil: bool) -> None:
     x = RNG.standard_normal((2, 3, 8, 7)).astype(np.float32)
     fields = {"strides": (2, 3), "pads": (1, 1, 0, 1), "dilations": (1, 1), "kernel": (3, 2)}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32
@@ -24,10 +25,10 @@ def window(stride: int, before: int, after: int, dilation: int) -> WindowAttrs:
     return WindowAttrs((stride,), (before, after), (dilation,))
 
 
-@pytest.mark.parametrize("size", [1, 2, 5, 7, 8, 13])
-@pytest.mark.parametrize("stride", [1, 2, 3])
-@pytest.mark.parametrize(("before", "after"), [(0, 0), (1, 2), (2, 0)])
-@pytest.mark.parametrize(("kernel", "dilation"), [(1, 1), (3, 1), (2, 3)])
+@for_each("size", [1, 2, 5, 7, 8, 13])
+@for_each("stride", [1, 2, 3])
+@for_each(("before", "after"), [(0, 0), (1, 2), (2, 0)])
+@for_each(("kernel", "dilation"), [(1, 1), (3, 1), (2, 3)])
 def test_window_count(
     size: int, stride: int, before: int, after: int, kernel: int, dilation: int
 ) -> None:
@@ -89,7 +90,7 @@ def test_padded_is_the_input_where_nothing_is_to_pad() -> None:
     assert padded(b, window(1, 1, 0, 1), x, (const(2),), const(0, F32)).shape[2] is const(8)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("attrs", "message"),
     [
         (WindowAttrs((1,), (0, 0), (1,), "NCHW"), "layout"),

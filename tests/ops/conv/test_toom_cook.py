@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Binary, Const, Expr, Var
 from tilewright.core.dtypes import F32
 from tilewright.ops.conv.toom_cook import (
@@ -35,7 +35,7 @@ def _times(matrix: Matrix, values: list[Fraction]) -> list[Fraction]:
     return [sum((a * v for a, v in zip(row, values, strict=True)), Fraction(0)) for row in matrix]
 
 
-@pytest.mark.parametrize(("tile", "window"), SHAPES)
+@for_each(("tile", "window"), SHAPES)
 def test_together_they_are_a_convolution_exactly(tile: int, window: int) -> None:
     rng = np.random.default_rng(tile)
     x = [Fraction(int(v)) for v in rng.integers(-9, 9, tile + window - 1)]
@@ -46,7 +46,7 @@ def test_together_they_are_a_convolution_exactly(tile: int, window: int) -> None
     assert _times(t.outputs, products) == expected
 
 
-@pytest.mark.parametrize(("tile", "window"), SHAPES)
+@for_each(("tile", "window"), SHAPES)
 def test_what_runs_is_exact_in_f32(tile: int, window: int) -> None:
     t = transforms(tile, window)
     for x in (x for matrix in (t.inputs, t.outputs) for row in matrix for x in row):
@@ -63,7 +63,7 @@ def _value(e: Expr, values: dict[str, Fraction]) -> Fraction:
     return a + b if e.op == "add" else a - b if e.op == "sub" else a * b
 
 
-@pytest.mark.parametrize(("tile", "window"), SHAPES)
+@for_each(("tile", "window"), SHAPES)
 def test_combined_sums_are_the_matrix_product(tile: int, window: int) -> None:
     t = transforms(tile, window)
     for matrix in (t.inputs, t.outputs):

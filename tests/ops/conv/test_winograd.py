@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import F32
@@ -31,7 +32,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("tile", "window", "size", "pad"), CASES)
+@for_each(("tile", "window", "size", "pad"), CASES)
 def test_the_three_steps_are_a_convolution(
     tile: tuple[int, ...], window: tuple[int, ...], size: tuple[int, ...], pad: int
 ) -> None:

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
@@ -68,8 +69,8 @@ CASES: list[tuple[str, Attrs, Callable[[np.ndarray], np.ndarray]]] = [
 IDS = [f"{name}-{attrs}" for name, attrs, _ in CASES]
 
 
-@pytest.mark.parametrize(("name", "attrs", "reference"), CASES, ids=IDS)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@for_each(("name", "attrs", "reference"), CASES, ids=IDS)
+@for_each("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_ordinary_values(
     name: str, attrs: Attrs, reference: Callable[[np.ndarray], np.ndarray], dtype: str
 ) -> None:
@@ -82,7 +83,7 @@ def test_ordinary_values(
     np.testing.assert_allclose(found.astype("f8"), expected, rtol=4 * eps, atol=eps * 1e-3 + tiny)
 
 
-@pytest.mark.parametrize(("name", "attrs", "reference"), CASES, ids=IDS)
+@for_each(("name", "attrs", "reference"), CASES, ids=IDS)
 def test_extreme_values(
     name: str, attrs: Attrs, reference: Callable[[np.ndarray], np.ndarray]
 ) -> None:
@@ -105,7 +106,7 @@ def test_integers() -> None:
         run_op("gelu", x, attrs=GeluAttrs())
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "int64", "float16"])
+@for_each("dtype", ["float32", "int8", "uint8", "int64", "float16"])
 def test_clip(dtype: str) -> None:
     x = np.array([0, 2, 5, 90, 3], dtype)
     low, high = np.array(2, dtype), np.array(4, dtype)

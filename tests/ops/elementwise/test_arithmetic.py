@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U8, DType
 from tilewright.core.errors import TypeCheckError
@@ -64,8 +65,8 @@ def _check(found: np.ndarray, expected: np.ndarray, tolerance: float = 0) -> Non
     )
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", [*FLOAT_FUNCTIONS, *ANY_FUNCTIONS])
+@for_each("dtype", FLOATS)
+@for_each("name", [*FLOAT_FUNCTIONS, *ANY_FUNCTIONS])
 def test_function_of_floats(name: str, dtype: str) -> None:
     reference = {**FLOAT_FUNCTIONS, **ANY_FUNCTIONS}[name]
     x = np.concatenate([SPECIAL.astype(np.dtype(dtype)), _random((20,), dtype)])
@@ -74,16 +75,16 @@ def test_function_of_floats(name: str, dtype: str) -> None:
     _check(run_op(name, x), expected)
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("name", ANY_FUNCTIONS)
+@for_each("dtype", INTEGERS)
+@for_each("name", ANY_FUNCTIONS)
 def test_function_of_integers(name: str, dtype: str) -> None:
     limits = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
     x = np.concatenate([_random((9,), dtype), limits])
     _check(run_op(name, x), ANY_FUNCTIONS[name](x))
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
-@pytest.mark.parametrize("name", OPERATORS)
+@for_each("dtype", [*FLOATS, *INTEGERS])
+@for_each("name", OPERATORS)
 def test_operator(name: str, dtype: str) -> None:
     a, b = _random((3, 1, 5), dtype, 1), _random((4, 1), dtype, 2)
     with np.errstate(all="ignore"):
@@ -92,7 +93,7 @@ def test_operator(name: str, dtype: str) -> None:
     _check(run_op(name, a, b, dims=[("A", 1, "B"), ("C", 1)]), expected)
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "min", "max"])
+@for_each("name", ["add", "sub", "mul", "div", "min", "max"])
 def test_special_values(name: str) -> None:
     a, b = SPECIAL[:, None], SPECIAL[None, :]
     with np.errstate(all="ignore"):
@@ -103,7 +104,7 @@ def test_special_values(name: str) -> None:
         np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1, 1)])
+@for_each("shape", [(), (0,), (3, 0, 2), (1, 1)])
 def test_odd_shapes(shape: tuple[int, ...]) -> None:
     x = np.ones(shape, np.float32)
     assert run_op("add", x, x).shape == shape
@@ -117,7 +118,7 @@ def test_integer_division_truncates() -> None:
     _check(run_op("div", a.astype("u1"), b[:1].astype("u1")), a.astype("u1") // np.uint8(2))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "float32", "float16", "float64"])
+@for_each("dtype", ["int8", "int32", "int64", "float32", "float16", "float64"])
 def test_mod(dtype: str) -> None:
     a = np.array([-7, 7, -7, 7, 6, -6, 5], dtype)
     b = np.array([3, -3, -3, 3, 3, 3, 8], dtype)
@@ -125,7 +126,7 @@ def test_mod(dtype: str) -> None:
     _check(run_op("mod", a, b, attrs=ModAttrs(fmod=True)), np.fmod(a, b))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("base", "exponent"),
     [
         ("float32", "float32"),
@@ -149,8 +150,8 @@ def test_pow_of_special_values() -> None:
         _check(run_op("pow", x, y), np.power(x.astype("f8"), y).astype("f4"), 1e-6)
 
 
-@pytest.mark.parametrize("to", [F32, F64, F16, BF16, I32, I64, U8, BOOL])
-@pytest.mark.parametrize("source", ["float32", "float64", "float16", "int32", "int64", "bool"])
+@for_each("to", [F32, F64, F16, BF16, I32, I64, U8, BOOL])
+@for_each("source", ["float32", "float64", "float16", "int32", "int64", "bool"])
 def test_cast(source: str, to: DType) -> None:
     x = np.array([0, 1, 2.75, 100, 3], np.float64).astype(source)
     _check(run_op("cast", x, attrs=CastAttrs(to)), x.astype(to.numpy))
@@ -194,7 +195,7 @@ def _known(build: str) -> str:
     return str(list(map(str, known)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("build", "expected"),
     [
         ("div", "['n // 2', '2']"),

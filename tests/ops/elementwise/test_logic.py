@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.arith.expr import FALSE, TRUE, Var, const
 from tilewright.core.dtypes import I64
@@ -25,8 +26,8 @@ BITS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 FLOATS = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan], np.float32)
 
 
-@pytest.mark.parametrize("name", COMPARISONS)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint8", "int64"])
+@for_each("name", COMPARISONS)
+@for_each("dtype", ["float32", "float64", "float16", "int8", "uint8", "int64"])
 def test_comparison(name: str, dtype: str) -> None:
     values = FLOATS if np.dtype(dtype).kind == "f" else np.array([0, 1, 5, 127, 100])
     a, b = values.astype(dtype)[:, None], values.astype(dtype)
@@ -49,7 +50,7 @@ def test_truth_values() -> None:
         run_op("and", np.ones(2, np.int32), np.ones(2, np.int32))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+@for_each("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
 def test_bits(dtype: str) -> None:
     a = np.arange(-8, 8).astype(dtype)
     b = a[::-1].copy() * np.array(3, dtype)
@@ -58,7 +59,7 @@ def test_bits(dtype: str) -> None:
     np.testing.assert_array_equal(run_op("bitwise_not", a), ~a)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+@for_each("dtype", ["uint8", "uint16", "uint32", "uint64"])
 def test_shift(dtype: str) -> None:
     x = np.array([1, 16, 255, 7, 3], dtype)
     count = np.array(
@@ -81,7 +82,7 @@ def test_kinds_of_numbers() -> None:
             np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "uint8", "float16"])
+@for_each("dtype", ["float32", "int64", "bool", "uint8", "float16"])
 def test_where(dtype: str) -> None:
     cond = np.array([[True], [False]])
     a, b = np.arange(3).astype(dtype), (np.arange(6).reshape(2, 3) + 7).astype(dtype)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.dtypes import C64, F32
 from tilewright.core.errors import TypeCheckError
@@ -20,9 +21,9 @@ def _identity_grid(*sizes: int) -> np.ndarray:
     return np.stack(np.meshgrid(*lines, indexing="ij")[::-1], -1)[None].astype("f4")
 
 
-@pytest.mark.parametrize("padding", PADDINGS)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 2)])
+@for_each("padding", PADDINGS)
+@for_each("mode", MODES)
+@for_each("shape", [(5,), (3, 4), (2, 3, 2)])
 def test_centres_give_the_elements(shape: tuple[int, ...], mode: str, padding: str) -> None:
     x = RNG.standard_normal((1, 2, *shape)).astype("f4")
     found = run_op("grid_sample", x, _identity_grid(*shape), attrs=GridSampleAttrs(mode, padding))
@@ -50,7 +51,7 @@ def test_far_outside() -> None:
     np.testing.assert_array_equal(sampled("reflection"), around[positions.astype(int) % 6])
 
 
-@pytest.mark.parametrize("mode", MODES)
+@for_each("mode", MODES)
 def test_infinite_positions_are_outside(mode: str) -> None:
     x = RNG.standard_normal((1, 1, 4)).astype("f4")
     grid = np.array([np.inf, -np.inf, 1e30], "f4").reshape(1, 3, 1)

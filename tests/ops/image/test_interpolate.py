@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import FALSE, cast, const
 from tilewright.core.dtypes import F32, F64, I64, DType
 from tilewright.ir.tensor.build import Builder
@@ -26,7 +26,7 @@ def _sampled(kind: str, x: np.ndarray, at: np.ndarray) -> np.ndarray:
     return run_program(b.program(y), {"x": x, "p": at}, {})["y"]
 
 
-@pytest.mark.parametrize("kind", ["linear", "cubic"])
+@for_each("kind", ["linear", "cubic"])
 def test_straight_lines_are_reproduced(kind: str) -> None:
     at = np.array([1.0, 1.25, 2.5, 3.75, 5.0])
     line = np.arange(8, dtype=np.float64) * 3 - 1

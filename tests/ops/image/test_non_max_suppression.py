@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native
+from tests.for_each import for_each
 from tests.ops.run_with_dims import run_op, type_of
 from tilewright.arith.expr import Var, const
 from tilewright.core.errors import TypeCheckError
@@ -48,8 +49,8 @@ def inputs(count: int, most: int) -> list[np.ndarray]:
     return [boxes, scores, order, np.array([most]), *numbers]
 
 
-@pytest.mark.parametrize("centered", [True, False])
-@pytest.mark.parametrize(("count", "most"), [(9, 100), (9, 2), (1, 1), (5, 0), (0, 3)])
+@for_each("centered", [True, False])
+@for_each(("count", "most"), [(9, 100), (9, 2), (1, 1), (5, 0), (0, 3)])
 def test_against_a_plain_computation(count: int, most: int, centered: bool) -> None:
     given = inputs(count, most)
     rows, number = run_op(

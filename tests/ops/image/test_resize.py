@@ -7,6 +7,7 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+from tests.for_each import for_each
 from tests.ops.run_with_dims import exprs, run_op
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32
@@ -45,8 +46,8 @@ def expected(x: np.ndarray, shape: tuple[int, ...], **modes: object) -> np.ndarr
     return ReferenceEvaluator(node).run(None, {"x": x, "sizes": np.array(shape)})[0]
 
 
-@pytest.mark.parametrize(("transform", "rounding"), [*product(PLAIN, ROUNDINGS)])
-@pytest.mark.parametrize("shape", [(1, 1), (2, 4), (6, 10), (7, 13), (3, 5)])
+@for_each(("transform", "rounding"), [*product(PLAIN, ROUNDINGS)])
+@for_each("shape", [(1, 1), (2, 4), (6, 10), (7, 13), (3, 5)])
 def test_nearest(transform: str, rounding: str, shape: tuple[int, ...]) -> None:
     x = np.arange(15, dtype=np.int32).reshape(3, 5)
     found = resized(x, shape, transform=transform, rounding=rounding)
@@ -81,8 +82,8 @@ def nearest(old: int, new: int, transform: str, rounding: str) -> list[int]:
     return places
 
 
-@pytest.mark.parametrize(("mode", "transform"), [*product(["linear", "cubic"], PLAIN)])
-@pytest.mark.parametrize("shape", [(2, 2), (6, 10), (5, 3), (4, 7)])
+@for_each(("mode", "transform"), [*product(["linear", "cubic"], PLAIN)])
+@for_each("shape", [(2, 2), (6, 10), (5, 3), (4, 7)])
 def test_interpolation(mode: str, transform: str, shape: tuple[int, ...]) -> None:
     x = RNG.standard_normal((4, 5)).astype(np.float32)
     found = resized(x, shape, mode=mode, transform=transform)
@@ -90,7 +91,7 @@ def test_interpolation(mode: str, transform: str, shape: tuple[int, ...]) -> Non
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("transform", PLAIN)
+@for_each("transform", PLAIN)
 def test_a_single_element(transform: str) -> None:
     x = RNG.standard_normal((4, 5)).astype(np.float32)
     found = resized(x, (1, 1), mode="linear", transform=transform)
@@ -98,7 +99,7 @@ def test_a_single_element(transform: str) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@for_each("mode", ["linear", "cubic"])
 def test_exclude_outside(mode: str) -> None:
     x = RNG.standard_normal((4, 3)).astype(np.float32)
     found = resized(x, (7, 5), mode=mode, exclude_outside=True, cubic_coeff=-0.5)
@@ -123,7 +124,7 @@ def test_regions_and_extrapolation() -> None:
     np.testing.assert_allclose(middle, [[7.5]])
 
 
-@pytest.mark.parametrize("n", [1, 3])
+@for_each("n", [1, 3])
 def test_symbolic_sizes(n: int) -> None:
     x = RNG.standard_normal((n, 4)).astype(np.float32)
     attrs = ResizeAttrs(
@@ -134,7 +135,7 @@ def test_symbolic_sizes(n: int) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.uint8])
+@for_each("dtype", [np.float16, np.float64, np.uint8])
 def test_element_types(dtype: type) -> None:
     x = RNG.integers(0, 200, (3, 3)).astype(dtype)
     found = resized(x, (6, 6), mode="linear", transform="asymmetric")
@@ -190,7 +191,7 @@ def test_a_large_part_of_a_large_image() -> None:
     np.testing.assert_allclose(found, np.linspace(start * 1499, end * 1499, 600), rtol=1e-5)
 
 
-@pytest.mark.parametrize("end", [np.nan, np.inf, -1e30, 1000.0])
+@for_each("end", [np.nan, np.inf, -1e30, 1000.0])
 def test_regions_far_from_the_image(end: float) -> None:
     modes = {"mode": "linear", "transform": "tf_crop_and_resize"}
     with pytest.raises(TypeCheckError, match="ends beyond"):

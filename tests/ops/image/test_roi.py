@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import ExecutionError, TypeCheckError
@@ -43,7 +44,7 @@ def test_regions_outside_and_of_no_size() -> None:
     assert empty.shape == (0, 1, 2, 2)
 
 
-@pytest.mark.parametrize(("images", "wrong"), [(1, 1), (1, -1), (3, 3), (3, -1)])
+@for_each(("images", "wrong"), [(1, 1), (1, -1), (3, 3), (3, -1)])
 def test_an_image_that_there_is_not_is_an_error(images: int, wrong: int) -> None:
     x, ends = np.ones((images, 1, 3, 3), "f4"), [0.0, 0.0, 2.0, 2.0]
     message = f"index {wrong} is outside a dimension of {images}"
@@ -70,7 +71,7 @@ def _max_pool(x: np.ndarray, rois: np.ndarray, size: tuple[int, int], scale: flo
     return y
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.5])
+@for_each("scale", [1.0, 0.5])
 def test_max_roi_pool(scale: float) -> None:
     x = RNG.standard_normal((2, 3, 9, 8)).astype("f4")
     rois = np.array([[0, 0, 0, 7, 8], [1, 2, 3, 5, 4], [0, 6, 6, 30, 30], [1, 4, 4, 2, 2]], "f4")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import TypeCheckError
@@ -21,9 +22,9 @@ def _complex(x: np.ndarray) -> np.ndarray:
     return x[..., 0] + (1j * x[..., 1] if x.shape[-1] == 2 else 0)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 17, 60, 64, 90, 128, 131, 144])
-@pytest.mark.parametrize("inverse", [False, True])
-@pytest.mark.parametrize("parts", [1, 2])
+@for_each("n", [1, 2, 3, 5, 8, 17, 60, 64, 90, 128, 131, 144])
+@for_each("inverse", [False, True])
+@for_each("parts", [1, 2])
 def test_lengths(n: int, inverse: bool, parts: int) -> None:
     x = RNG.standard_normal((3, n, parts))
     expected = (np.fft.ifft if inverse else np.fft.fft)(_complex(x), axis=1)
@@ -38,7 +39,7 @@ def test_a_long_prime_length_is_a_convolution() -> None:
     np.testing.assert_allclose(_complex(found), np.fft.fft(_complex(x)), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 128, 130])
+@for_each("n", [1, 2, 7, 8, 128, 130])
 def test_one_side(n: int) -> None:
     x = RNG.standard_normal((2, n, 1))
     found = run_op("dft", x, attrs=DftAttrs(1, n, onesided=True))
@@ -50,7 +51,7 @@ def test_one_side(n: int) -> None:
     np.testing.assert_allclose(back, x, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize(("size", "length"), [(5, 8), (8, 5)])
+@for_each(("size", "length"), [(5, 8), (8, 5)])
 def test_inputs_are_filled_up_or_cut(size: int, length: int) -> None:
     x = RNG.standard_normal((2, size, 3, 2))
     found = run_op("dft", x, attrs=DftAttrs(1, length))

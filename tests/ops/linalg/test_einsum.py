@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F32
@@ -57,7 +58,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[c[0] + str(i) for i, c in enumerate(CASES)])
+@for_each("case", CASES, ids=[c[0] + str(i) for i, c in enumerate(CASES)])
 def test_against_numpy(case: tuple) -> None:
     equation, *shapes = case
     arrays = [RNG.standard_normal(s) for s in shapes]
@@ -118,7 +119,7 @@ def test_cost() -> None:
     assert as_int(row.cost(attrs, ins, [tensor(F32, 3, 5)])) == 2 * 3 * 4 * 5
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("equation", "shapes", "message"),
     [
         ("ij,jk->ik", [(3, 4)], "2 operands, 1"),

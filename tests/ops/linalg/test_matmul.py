@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F32, I8, I32
@@ -14,7 +15,7 @@ from tilewright.ops.registry import get_op
 RNG = np.random.default_rng(8)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("x", "w"),
     [
         ((3, 4), (4, 5)),
@@ -26,7 +27,7 @@ RNG = np.random.default_rng(8)
         ((3, 0), (0, 2)),
     ],
 )
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint64])
+@for_each("dtype", [np.float32, np.float64, np.int32, np.uint64])
 def test_matmul(x: tuple[int, ...], w: tuple[int, ...], dtype: type) -> None:
     a, b = (RNG.uniform(0, 20, s).astype(dtype) for s in (x, w))
     np.testing.assert_allclose(run_op("matmul", a, b), a @ b, rtol=1e-5, atol=1e-5)
@@ -38,14 +39,14 @@ def test_symbolic_sizes() -> None:
     np.testing.assert_allclose(found, a @ b)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@for_each("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_narrow_floats_are_summed_wide(dtype: type) -> None:
     found = run_op("matmul", np.ones((1, 4096), dtype), np.ones((4096, 1), dtype))
     assert float(found[0, 0]) == 4096
 
 
-@pytest.mark.parametrize("x_type", [np.int8, np.uint8])
-@pytest.mark.parametrize("w_type", [np.int8, np.uint8])
+@for_each("x_type", [np.int8, np.uint8])
+@for_each("w_type", [np.int8, np.uint8])
 def test_matmul_integer(x_type: type, w_type: type) -> None:
     x = RNG.integers(0, 256, (3, 50)).astype(np.uint8).view(x_type)
     w = RNG.integers(0, 256, (50, 2)).astype(np.uint8).view(w_type)
@@ -67,7 +68,7 @@ def test_type_and_cost() -> None:
     assert as_int(row.cost(row.attrs(), fixed, [tensor(F32, 3, 5)])) == 2 * 3 * 4 * 5
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("op", "x", "w", "message"),
     [
         ("matmul", tensor(F32, 4), tensor(F32, 4, 5), "rank 2"),
@@ -83,7 +84,7 @@ def test_refusals(op: str, x: TensorType, w: TensorType, message: str) -> None:
         row.infer(row.attrs(), [x, w])
 
 
-@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+@for_each("dtype", [ml_dtypes.bfloat16, np.float16])
 def test_wide_products_are_given_in_f32(dtype: type) -> None:
     a, b = (RNG.standard_normal(s).astype(dtype) for s in ((2, 3, 40), (40, 5)))
     found = run_op("matmul_f32out", a, b)

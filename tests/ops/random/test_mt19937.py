@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.differential.native import check_native
+from tests.for_each import for_each
 from tests.ops.run_with_dims import run_op, type_of
 from tilewright.arith.expr import Var, const
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.random.mt19937 import Mt19937Attrs
 
 
-@pytest.mark.parametrize(("seed", "count"), [(0, 1), (7, 313), (2**32 - 1, 312), (5, 0)])
+@for_each(("seed", "count"), [(0, 1), (7, 313), (2**32 - 1, 312), (5, 0)])
 def test_against_numpy(seed: int, count: int) -> None:
     found = run_op("mt19937", attrs=Mt19937Attrs(const(count), seed))
     np.testing.assert_array_equal(found, np.random.RandomState(seed).uniform(size=count))

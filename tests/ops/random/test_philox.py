@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import exprs, run_op
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import F16, F32, F64, I64, U32
@@ -19,7 +20,7 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("given", "expected"), KNOWN)
+@for_each(("given", "expected"), KNOWN)
 def test_the_generator(given: tuple[int, int, int], expected: tuple[int, int]) -> None:
     words = philox(const(given[0], U32), const(given[1], U32), given[2])
     b = Builder("t")
@@ -28,7 +29,7 @@ def test_the_generator(given: tuple[int, int, int], expected: tuple[int, int]) -
     assert (found["y0"][0], found["y1"][0]) == expected
 
 
-@pytest.mark.parametrize("dtype", [F16, F32, F64])
+@for_each("dtype", [F16, F32, F64])
 def test_distributions(dtype: object) -> None:
     shape = exprs(50, 200)
     uniform = run_op("random", attrs=RandomAttrs(shape, dtype, "uniform", -1, 3, key=5))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.errors import TypeCheckError
 from tilewright.ops.recurrent.cells import ACTIVATIONS, StepsAttrs
@@ -35,7 +36,7 @@ def _rnn(x: np.ndarray, name: str, clip: float = 0.0) -> np.ndarray:
     return y.reshape(-1)
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@for_each("name", ACTIVATIONS)
 def test_every_activation(name: str) -> None:
     np.testing.assert_allclose(_rnn(X, name), MEANING[name](X), rtol=1e-5, atol=1e-6)
     clipped = MEANING[name](np.clip(X, -0.5, 0.5))

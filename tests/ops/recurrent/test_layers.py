@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.recurrent import recurrent_reference as reference
 from tests.ops.recurrent.recurrent_reference import GATES, layer_attrs, layer_weights
 from tests.ops.run_op import run_op
@@ -23,7 +24,7 @@ def test_lstm_is_what_its_formulas_say() -> None:
     np.testing.assert_allclose(c[0], cell, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("reset_after", [False, True])
+@for_each("reset_after", [False, True])
 def test_gru_is_what_its_formulas_say(reset_after: bool) -> None:
     x, weights = _input(6, 2, 4), layer_weights("gru", 4, 5)
     y, h = run_op("gru", x, *weights, attrs=layer_attrs("gru", reset_after=reset_after))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
@@ -27,7 +28,7 @@ def normalized(x: np.ndarray, axes: tuple[int, ...], epsilon: float) -> np.ndarr
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
 
 
-@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5), (2, 3, 4, 5), (0, 3, 2, 2)])
+@for_each("shape", [(4, 3), (2, 3, 5), (2, 3, 4, 5), (0, 3, 2, 2)])
 def test_batch_norm(shape: tuple[int, ...]) -> None:
     x, scale, bias, mean = normal(*shape), normal(3), normal(3), normal(3)
     variance = np.abs(normal(3)) + 0.1
@@ -48,7 +49,7 @@ def test_batch_norm_of_halves_is_rounded_once_for_each_channel() -> None:
     assert error.max() < 2e-3
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 4, 5)])
+@for_each("shape", [(2, 3, 5), (2, 3, 4, 5)])
 def test_instance_norm(shape: tuple[int, ...]) -> None:
     x, scale, bias = normal(*shape), normal(3), normal(3)
     axes = tuple(range(2, len(shape)))
@@ -58,8 +59,8 @@ def test_instance_norm(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("groups", [1, 2, 3, 6])
-@pytest.mark.parametrize("dims", [None, [("N", 6, "H", 5)]])
+@for_each("groups", [1, 2, 3, 6])
+@for_each("dims", [None, [("N", 6, "H", 5)]])
 def test_group_norm(groups: int, dims: list | None) -> None:
     x, scale, bias = normal(2, 6, 4, 5), normal(6), normal(6)
     rows = normalized(x.reshape(2, groups, -1), (2,), 1e-5).reshape(x.shape)
@@ -68,7 +69,7 @@ def test_group_norm(groups: int, dims: list | None) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("op", "attrs", "ins", "message"),
     [
         ("batch_norm", EpsilonAttrs(), [tensor(F32, 3)] * 5, "rank 2"),

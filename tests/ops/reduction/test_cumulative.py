@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native, random_inputs
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
@@ -28,10 +29,10 @@ def _reference(x: np.ndarray, attrs: ScanAttrs, product: bool) -> np.ndarray:
     return np.flip(found, axis) if attrs.reverse else found
 
 
-@pytest.mark.parametrize("exclusive", [False, True])
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("dtype", ["float32", "int32", "float64"])
+@for_each("exclusive", [False, True])
+@for_each("reverse", [False, True])
+@for_each("axis", [0, 1, -1])
+@for_each("dtype", ["float32", "int32", "float64"])
 def test_against_numpy(dtype: str, axis: int, reverse: bool, exclusive: bool) -> None:
     x = np.random.default_rng(0).integers(-3, 4, (2, 5, 3)).astype(dtype)
     attrs = ScanAttrs(axis, exclusive, reverse)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.dtypes import F16, F32, I32
 from tilewright.core.errors import TypeCheckError
@@ -30,8 +31,8 @@ def layer_norm(x: np.ndarray, axes: tuple[int, ...], epsilon: float) -> np.ndarr
     return centred / np.sqrt((centred**2).mean(axes, keepdims=True) + epsilon)
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2])
-@pytest.mark.parametrize("bias", [False, True])
+@for_each("axis", [0, 1, 2, -1, -2])
+@for_each("bias", [False, True])
 def test_layer_norm(axis: int, bias: bool) -> None:
     x = normal(3, 5, 7) * 4 + 2
     axes = tuple(range(axis % 3, 3))
@@ -76,7 +77,7 @@ def test_narrow_floats_are_computed_wide() -> None:
     assert stats[1] == stats[2] == tensor(F32, 2, 1)
 
 
-@pytest.mark.parametrize("axis", [1, -1])
+@for_each("axis", [1, -1])
 def test_rms_norm(axis: int) -> None:
     x = normal(3, 4, 5)
     scale = normal(*x.shape[axis:])
@@ -94,7 +95,7 @@ def test_symbolic_sizes() -> None:
         np.testing.assert_array_equal(found, run_op(op, x, scale, attrs=attrs))
 
 
-@pytest.mark.parametrize("axes", [(0, 2, 3), (1,), (-1, 0)])
+@for_each("axes", [(0, 2, 3), (1,), (-1, 0)])
 def test_mean_variance_norm(axes: tuple[int, ...]) -> None:
     x = normal(2, 3, 4, 5)
     expected = (x - x.mean(axes, keepdims=True)) / (x.std(axes, keepdims=True) + 1e-9)
@@ -102,8 +103,8 @@ def test_mean_variance_norm(axes: tuple[int, ...]) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("p", [1, 2, 3])
+@for_each("axis", [0, 1, -1])
+@for_each("p", [1, 2, 3])
 def test_lp_norm(axis: int, p: int) -> None:
     x = normal(3, 4, 5)
     x[:, 0, :] = 0
@@ -115,7 +116,7 @@ def test_lp_norm(axis: int, p: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 12, 13, 40])
+@for_each("size", [1, 2, 3, 5, 12, 13, 40])
 def test_lrn(size: int) -> None:
     x = normal(2, 7, 3)
     attrs = LrnAttrs(size, 0.5, 0.6, 1.5)
@@ -141,7 +142,7 @@ def test_nan_and_infinity_spoil_their_row_only() -> None:
     assert np.isfinite(found[2]).all()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("op", "attrs", "ins", "message"),
     [
         ("layer_norm", LayerNormAttrs(2), [tensor(F32, 3, 4)], "axis 2"),

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import exprs, run_op
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import I64
@@ -33,9 +34,9 @@ REFERENCES: dict[str, Reference] = {
 AXES = [(0,), (1,), (-1,), (0, 2), (2, 1), (0, 1, 2), ()]
 
 
-@pytest.mark.parametrize("axes", AXES)
-@pytest.mark.parametrize("keepdims", [True, False])
-@pytest.mark.parametrize("name", REFERENCES)
+@for_each("axes", AXES)
+@for_each("keepdims", [True, False])
+@for_each("name", REFERENCES)
 def test_floats(name: str, axes: tuple[int, ...], keepdims: bool) -> None:
     x = np.random.default_rng(0).uniform(0.1, 2, (3, 4, 5)).astype(np.float32)
     expected = REFERENCES[name](x.astype("f8"), axis=axes, keepdims=keepdims)
@@ -46,8 +47,8 @@ def test_floats(name: str, axes: tuple[int, ...], keepdims: bool) -> None:
         np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("name", [n for n in REFERENCES if n != "prod"])
+@for_each("dtype", ["float16", "bfloat16"])
+@for_each("name", [n for n in REFERENCES if n != "prod"])
 def test_short_floats_are_summed_as_long_ones(name: str, dtype: str) -> None:
     x = np.random.default_rng(1).uniform(0.1, 1, (2, 700)).astype(np.dtype(dtype))
     expected = REFERENCES[name](x.astype("f8"), axis=1)
@@ -57,8 +58,8 @@ def test_short_floats_are_summed_as_long_ones(name: str, dtype: str) -> None:
     np.testing.assert_allclose(found.astype("f8"), expected, rtol=eps)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "int8"])
-@pytest.mark.parametrize("name", ["sum", "max", "min", "prod", "l1", "sum_square", "mean"])
+@for_each("dtype", ["int32", "int64", "uint8", "int8"])
+@for_each("name", ["sum", "max", "min", "prod", "l1", "sum_square", "mean"])
 def test_integers(name: str, dtype: str) -> None:
     low = 0 if dtype.startswith("u") else -4
     x = np.random.default_rng(2).integers(low, 5, (3, 4)).astype(dtype)
@@ -82,7 +83,7 @@ def test_truth_values() -> None:
     np.testing.assert_array_equal(run_op("reduce_min", x, attrs=attrs), x.all(1))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "expected"),
     [
         ("sum", 0.0),
@@ -111,7 +112,7 @@ def test_scalar_operand() -> None:
     assert found == 3
 
 
-@pytest.mark.parametrize("name", ["max", "min", "sum"])
+@for_each("name", ["max", "min", "sum"])
 def test_nan_is_kept(name: str) -> None:
     x = np.array([[1, np.nan, 2], [3, 4, 5]], np.float32)
     found = run_op(f"reduce_{name}", x, attrs=ReduceAttrs((1,), False))
@@ -125,10 +126,10 @@ def test_log_sum_exp_does_not_overflow() -> None:
     np.testing.assert_allclose(found, np.array(expected, "f4"))
 
 
-@pytest.mark.parametrize("op", ["max", "min"])
-@pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8", "float16"])
+@for_each("op", ["max", "min"])
+@for_each("last", [False, True])
+@for_each("axis", [0, 1, -1])
+@for_each("dtype", ["float32", "int64", "uint8", "float16"])
 def test_position(op: str, last: bool, axis: int, dtype: str) -> None:
     x = np.random.default_rng(3).integers(0, 3, (4, 5, 6)).astype(dtype)
     reference = getattr(np, f"arg{op}")
@@ -141,7 +142,7 @@ def test_position(op: str, last: bool, axis: int, dtype: str) -> None:
     np.testing.assert_array_equal(flat, expected.squeeze(axis))
 
 
-@pytest.mark.parametrize("op", ["max", "min"])
+@for_each("op", ["max", "min"])
 def test_position_of_infinities_and_nan(op: str) -> None:
     x = np.array([[1, np.nan, 5, np.nan], [-np.inf] * 4, [np.inf] * 4], np.float32)
     found = run_op(f"arg{op}", x, attrs=ArgAttrs(1, False))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.dtypes import F32, I32
 from tilewright.core.errors import TypeCheckError
@@ -22,7 +23,7 @@ def softmax(x: np.ndarray, axis: int) -> np.ndarray:
     return e / e.sum(axis, keepdims=True)
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@for_each("axis", [0, 1, 2, -1])
 def test_against_numpy(axis: int) -> None:
     x = (RNG.standard_normal((3, 5, 7)) * 20).astype(np.float32)
     expected = softmax(x, axis)
@@ -36,7 +37,7 @@ def test_against_numpy(axis: int) -> None:
     np.testing.assert_array_equal(hard, x == x.max(axis, keepdims=True))
 
 
-@pytest.mark.parametrize("op", OPS)
+@for_each("op", OPS)
 def test_empty_and_single(op: str) -> None:
     first, second = (make_attrs(op, {"axis": axis}) for axis in (0, 1))
     assert run_op(op, np.zeros((3, 0), np.float32), attrs=first).shape == (3, 0)
@@ -94,7 +95,7 @@ def test_hardmax_takes_nan_for_the_greatest() -> None:
     np.testing.assert_array_equal(run_op("hardmax", x, attrs=AxisAttrs(-1)), right)
 
 
-@pytest.mark.parametrize("op", OPS)
+@for_each("op", OPS)
 def test_refusals(op: str) -> None:
     infer = get_op(op).infer
     with pytest.raises(TypeCheckError, match="axis 2"):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import FALSE, TRUE, Var, const
 from tilewright.core.dtypes import F32
@@ -84,7 +85,7 @@ MISMATCHES = [
 ]
 
 
-@pytest.mark.parametrize(("op", "shapes", "attrs"), MISMATCHES, ids=[m[0] for m in MISMATCHES])
+@for_each(("op", "shapes", "attrs"), MISMATCHES, ids=[m[0] for m in MISMATCHES])
 def test_operators_take_sizes_that_may_fit(op: str, shapes: list, attrs: dict) -> None:
     g = GraphBuilder("f")
     inputs = [g.input(f"x{i}", tensor(F32, *shape)) for i, shape in enumerate(shapes)]

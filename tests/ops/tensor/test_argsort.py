@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native
+from tests.for_each import for_each
 from tests.ops.run_with_dims import run_op, type_of
 from tilewright.core.errors import TypeCheckError
 from tilewright.ops.graph_builder import GraphBuilder
@@ -19,9 +20,9 @@ def expected(x: np.ndarray, descending: bool) -> np.ndarray:
     return np.array([np.lexsort(sign * rows.T[::-1].astype(np.float64)) for rows in x])
 
 
-@pytest.mark.parametrize("descending", [True, False])
-@pytest.mark.parametrize("shape", [(2, 9, 3), (1, 1, 2), (3, 16, 1), (2, 0, 2)])
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
+@for_each("descending", [True, False])
+@for_each("shape", [(2, 9, 3), (1, 1, 2), (3, 16, 1), (2, 0, 2)])
+@for_each("dtype", [np.float32, np.int64, np.uint8])
 def test_equal_rows_stay_as_they_are(shape: tuple[int, ...], dtype: type, descending: bool) -> None:
     x = RNG.integers(0, 3, shape).astype(dtype)
     found = run_op("argsort_rows", x, attrs=ArgsortAttrs(descending))

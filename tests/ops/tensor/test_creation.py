@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_with_dims import exprs, run_op
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import BOOL, F16, F32, I8, I32, I64
@@ -11,7 +12,7 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.creation import DimsAttrs, EyeAttrs, FullAttrs, RangeAttrs
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("shape", "value", "dtype"),
     [((2, 3), 1.5, F32), ((), -1, I8), ((0, 2), 7, I64), ((3,), True, BOOL), ((1,), 0.1, F16)],
 )
@@ -20,7 +21,7 @@ def test_full(shape: tuple[int, ...], value: float, dtype: object) -> None:
     np.testing.assert_array_equal(found, np.full(shape, value, dtype.numpy))
 
 
-@pytest.mark.parametrize(("start", "delta", "count"), [(0, 1, 5), (10, -3, 4), (-2, 2, 0)])
+@for_each(("start", "delta", "count"), [(0, 1, 5), (10, -3, 4), (-2, 2, 0)])
 def test_range(start: int, delta: int, count: int) -> None:
     attrs = RangeAttrs(const(start), const(delta), const(count), I32)
     expected = (start + delta * np.arange(count)).astype(np.int32)
@@ -33,7 +34,7 @@ def test_symbolic_range() -> None:
     np.testing.assert_array_equal(found, [7, 8, 9])
 
 
-@pytest.mark.parametrize("k", [-4, -1, 0, 2])
+@for_each("k", [-4, -1, 0, 2])
 def test_eye_like(k: int) -> None:
     found = run_op("eye_like", attrs=EyeAttrs(exprs(3, 5), k, F32))
     np.testing.assert_array_equal(found, np.eye(3, 5, k, np.float32))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_with_dims import exprs, run_op
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32, I64
@@ -22,9 +23,9 @@ from tilewright.ops.tensor.indexing import (
 RNG = np.random.default_rng(3)
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("index_type", [np.int32, np.int64, np.uint8])
-@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (0,)])
+@for_each("axis", [0, 1, -1])
+@for_each("index_type", [np.int32, np.int64, np.uint8])
+@for_each("shape", [(), (4,), (2, 3), (0,)])
 def test_gather(axis: int, index_type: type, shape: tuple[int, ...]) -> None:
     x = RNG.standard_normal((5, 4, 3)).astype(np.float32)
     size = x.shape[axis]
@@ -40,8 +41,8 @@ def test_indices_outside_are_clamped_if_asked_for() -> None:
     np.testing.assert_array_equal(found, [1, 3])
 
 
-@pytest.mark.parametrize(("size", "index"), [(3, 3), (3, -4), (1, 1), (1, -2)])
-@pytest.mark.parametrize("op", ["gather", "gather_elements", "gather_nd"])
+@for_each(("size", "index"), [(3, 3), (3, -4), (1, 1), (1, -2)])
+@for_each("op", ["gather", "gather_elements", "gather_nd"])
 def test_indices_outside_are_errors(op: str, size: int, index: int) -> None:
     indices = np.array([[0], [index]]) if op == "gather_nd" else np.array([0, index])
     attrs = GatherNdAttrs() if op == "gather_nd" else GatherAttrs(0)
@@ -64,7 +65,7 @@ def test_gather_with_symbolic_sizes() -> None:
     np.testing.assert_array_equal(found, x[indices])
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
+@for_each("axis", [0, 1, -1])
 def test_gather_elements(axis: int) -> None:
     x = RNG.integers(0, 99, (4, 5, 3))
     indices = RNG.integers(-3, 3, (2, 5, 3))
@@ -73,8 +74,8 @@ def test_gather_elements(axis: int) -> None:
     np.testing.assert_array_equal(found, np.take_along_axis(cut, indices, axis))
 
 
-@pytest.mark.parametrize("batch", [0, 1, 2])
-@pytest.mark.parametrize("length", [1, 2])
+@for_each("batch", [0, 1, 2])
+@for_each("length", [1, 2])
 def test_gather_nd(batch: int, length: int) -> None:
     x = RNG.standard_normal((2, 3, 4, 3))
     indices = RNG.integers(-2, 2, (2, 3, 5, length))
@@ -84,7 +85,7 @@ def test_gather_nd(batch: int, length: int) -> None:
         np.testing.assert_array_equal(found[place], element)
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1, -2])
+@for_each("axis", [0, 1, -1, -2])
 def test_one_hot(axis: int) -> None:
     indices = np.array([[0, 3, -1], [-4, 4, -5]])
     values = np.array([2.0, 7.0])
@@ -99,7 +100,7 @@ def test_one_hot_takes_float_indices() -> None:
     np.testing.assert_array_equal(found, [[0, 1, 0]])
 
 
-@pytest.mark.parametrize(("time", "batch"), [(0, 1), (1, 0)])
+@for_each(("time", "batch"), [(0, 1), (1, 0)])
 def test_reverse_sequence(time: int, batch: int) -> None:
     x = RNG.standard_normal((4, 4, 2))
     lengths = np.array([1, 4, 0, 3])
@@ -128,7 +129,7 @@ def test_shape_arithmetic_passes_through() -> None:
     assert g.symbolic_value(g.add("gather", shape, outside, attrs=GatherAttrs(0))) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("op", "attrs", "arrays", "message"),
     [
         ("gather", GatherAttrs(0), (np.ones(3), np.ones(1)), "cast them"),
@@ -149,7 +150,7 @@ def test_refusals(op: str, attrs: object, arrays: tuple, message: str) -> None:
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("op", ["gather_elements", "scatter_elements"])
+@for_each("op", ["gather_elements", "scatter_elements"])
 def test_indices_of_open_sizes_are_assumed_to_lie_within_the_data(op: str) -> None:
     g = GraphBuilder("t")
     n, m = Var("N"), Var("M")

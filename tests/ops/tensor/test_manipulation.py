@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_with_dims import exprs, run_op
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32, I64
@@ -28,7 +29,7 @@ def random(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new"),
     [
         ((6, 4), (4, 6)),
@@ -70,7 +71,7 @@ def test_reshape_refuses_another_number_of_elements() -> None:
         run_op("reshape", random(2, 3), attrs=ReshapeAttrs(exprs(2, 4)))
 
 
-@pytest.mark.parametrize("perm", [(0, 1, 2), (2, 0, 1), (1, 0, 2)])
+@for_each("perm", [(0, 1, 2), (2, 0, 1), (1, 0, 2)])
 def test_transpose(perm: tuple[int, ...]) -> None:
     x = random(2, 3, 5)
     found = run_op("transpose", x, attrs=TransposeAttrs(perm))
@@ -82,22 +83,20 @@ def test_transpose_refuses_what_is_no_permutation() -> None:
         run_op("transpose", random(2, 3), attrs=TransposeAttrs((0, 0)))
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [((3, 1), (2, 3, 4)), ((), (2,)), ((1,), (0,)), ((2, 1), (2, 1))]
-)
+@for_each(("old", "new"), [((3, 1), (2, 3, 4)), ((), (2,)), ((1,), (0,)), ((2, 1), (2, 1))])
 def test_expand(old: tuple[int, ...], new: tuple[int, ...]) -> None:
     x = random(*old)
     found = run_op("expand", x, attrs=ExpandAttrs(exprs(*new)))
     np.testing.assert_array_equal(found, np.broadcast_to(x, new))
 
 
-@pytest.mark.parametrize("shape", [(2,), (2, 4), ()])
+@for_each("shape", [(2,), (2, 4), ()])
 def test_expand_refuses_shapes_that_do_not_broadcast(shape: tuple[int, ...]) -> None:
     with pytest.raises(TypeCheckError, match="does not broadcast"):
         run_op("expand", random(3, 4), attrs=ExpandAttrs(exprs(*shape)))
 
 
-@pytest.mark.parametrize("repeats", [(1, 1, 1), (2, 3, 1), (1, 0, 2)])
+@for_each("repeats", [(1, 1, 1), (2, 3, 1), (1, 0, 2)])
 def test_tile(repeats: tuple[int, ...]) -> None:
     x = random(2, 1, 3)
     found = run_op("tile", x, attrs=TileAttrs(exprs(*repeats)))
@@ -110,7 +109,7 @@ def test_reverse() -> None:
     np.testing.assert_array_equal(found, np.flip(x, (0, 2)))
 
 
-@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+@for_each("mode", ["DCR", "CRD"])
 def test_depth_to_space_and_back(mode: str) -> None:
     x = random(2, 12, 3, 5)
     found = run_op("depth_to_space", x, attrs=BlockAttrs(2, mode))
@@ -130,8 +129,8 @@ def test_blocks_must_divide() -> None:
         run_op("space_to_depth", random(1, 4, 2, 3), attrs=BlockAttrs(2))
 
 
-@pytest.mark.parametrize("k", [-6, -1, 0, 2, 7])
-@pytest.mark.parametrize("upper", [True, False])
+@for_each("k", [-6, -1, 0, 2, 7])
+@for_each("upper", [True, False])
 def test_trilu(k: int, upper: bool) -> None:
     x = random(2, 4, 5)
     expected = np.triu(x, k) if upper else np.tril(x, k)

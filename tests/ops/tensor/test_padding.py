@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_with_dims import exprs, run_op
 from tilewright.core.errors import TypeCheckError
 from tilewright.ops.tensor.padding import PadAttrs
@@ -15,8 +16,8 @@ def pad(before: tuple, after: tuple, mode: str = "constant", value: float = 0) -
     return PadAttrs(exprs(*before), exprs(*after), mode, value)
 
 
-@pytest.mark.parametrize("mode", NUMPY_MODES)
-@pytest.mark.parametrize(
+@for_each("mode", NUMPY_MODES)
+@for_each(
     ("before", "after"), [((1, 0), (2, 3)), ((0, 0), (0, 1)), ((2, 3), (0, 0)), ((7, 9), (8, 11))]
 )
 def test_pad(mode: str, before: tuple[int, int], after: tuple[int, int]) -> None:
@@ -28,21 +29,21 @@ def test_pad(mode: str, before: tuple[int, int], after: tuple[int, int]) -> None
     np.testing.assert_array_equal(symbolic, expected)
 
 
-@pytest.mark.parametrize("mode", NUMPY_MODES)
+@for_each("mode", NUMPY_MODES)
 def test_a_single_element(mode: str) -> None:
     x = np.array([7.0])
     found = run_op("pad", x, attrs=pad((2,), (3,), mode))
     np.testing.assert_array_equal(found, np.pad(x, (2, 3), NUMPY_MODES[mode]))
 
 
-@pytest.mark.parametrize("mode", NUMPY_MODES)
+@for_each("mode", NUMPY_MODES)
 def test_negative_amounts_cut(mode: str) -> None:
     x = RNG.standard_normal((5, 6))
     found = run_op("pad", x, attrs=pad((-1, 1), (-2, -3), mode))
     np.testing.assert_array_equal(found, np.pad(x[1:-2, :], ((0, 0), (1, 0)), mode)[:, :-3])
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.int8, np.bool_, np.uint16])
+@for_each("dtype", [np.float64, np.int8, np.bool_, np.uint16])
 def test_value(dtype: type) -> None:
     x = np.ones((2, 0, 3), dtype)
     fixed = run_op("pad", x, attrs=pad((0, 1, 1), (0, 0, 1), value=1))

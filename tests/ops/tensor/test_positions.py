@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Load, const
 from tilewright.core.dtypes import F32, I32, I64, U8, U64, DType
 from tilewright.core.errors import TypeCheckError
@@ -38,9 +39,7 @@ def test_the_only_element_is_taken_under_a_mask() -> None:
     assert str(when) == f"select({checked} < 0, {checked} + 1, {checked}) == 0"
 
 
-@pytest.mark.parametrize(
-    ("mode", "kind", "rows"), [("wrap", I64, 3), ("raise", F32, 3), ("raise", I64, 0)]
-)
+@for_each(("mode", "kind", "rows"), [("wrap", I64, 3), ("raise", F32, 3), ("raise", I64, 0)])
 def test_wrong_indices(mode: str, kind: DType, rows: int) -> None:
     with pytest.raises(TypeCheckError):
         check_indices("gather", mode, tensor(F32, rows, 2), tensor(kind, 4), (0,))

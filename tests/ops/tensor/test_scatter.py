@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_with_dims import run_op
 from tilewright.core.errors import TypeCheckError
 from tilewright.ops.tensor.scatter import REDUCTIONS, ScatterElementsAttrs, ScatterNdAttrs
@@ -17,8 +18,8 @@ APPLY = {
 }
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("axis", [0, 1, -1])
+@for_each("reduction", REDUCTIONS)
+@for_each("axis", [0, 1, -1])
 def test_scatter_elements(reduction: str, axis: int) -> None:
     data = RNG.integers(-9, 9, (4, 5, 3)).astype(np.float32)
     indices = RNG.integers(-3, 3, (2, 5, 3)).astype(np.int32)
@@ -33,8 +34,8 @@ def test_scatter_elements(reduction: str, axis: int) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("shape", [(6, 1), (2, 3, 2), (3,), (4, 3), (0, 2)])
+@for_each("reduction", REDUCTIONS)
+@for_each("shape", [(6, 1), (2, 3, 2), (3,), (4, 3), (0, 2)])
 def test_scatter_nd(reduction: str, shape: tuple[int, ...]) -> None:
     data = RNG.integers(-9, 9, (4, 5, 3))
     indices = RNG.integers(-3, 3, shape)

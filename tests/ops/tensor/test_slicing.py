@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_with_dims import exprs, run_op
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32
@@ -22,7 +23,7 @@ def cut(*ranges: tuple[object, object, int]) -> SliceAttrs:
     return SliceAttrs(exprs(*starts), exprs(*stops), steps)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("ranges", "expected"),
     [
         (((0, 5, 1), (1, 6, 2)), np.s_[:, 1:6:2]),
@@ -37,7 +38,7 @@ def test_slice(ranges: tuple, expected: tuple) -> None:
     np.testing.assert_array_equal(run_op("slice", x, attrs=cut(*ranges)), x[expected])
 
 
-@pytest.mark.parametrize("n", [1, 2, 6])
+@for_each("n", [1, 2, 6])
 def test_slice_with_symbolic_bounds(n: int) -> None:
     x = RNG.standard_normal((n, 3))
     last = cut((Var("N") - 1, "N", 1), (0, 3, 1))
@@ -72,8 +73,8 @@ def test_slice_refuses_bad_ranges() -> None:
         run_op("slice", np.ones(3), attrs=cut((0, 1, 0)))
 
 
-@pytest.mark.parametrize("sizes", [(1,), (2, 3), (0, 4), (3, 0, 1, 2, 5), (0, 0)])
-@pytest.mark.parametrize("axis", [0, 1, -1])
+@for_each("sizes", [(1,), (2, 3), (0, 4), (3, 0, 1, 2, 5), (0, 0)])
+@for_each("axis", [0, 1, -1])
 def test_concat(sizes: tuple[int, ...], axis: int) -> None:
     parts = []
     for size in sizes:

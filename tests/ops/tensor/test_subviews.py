@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Var, as_int, const
 from tilewright.core.dtypes import F32
 from tilewright.ir.types import Shape, tensor
@@ -59,7 +60,7 @@ def test_gaps() -> None:
     assert as_int(linear_offset(dims(1, 2, 3), dims(9, 5, 4))) == 20 + 8 + 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "parent", "new"),
     [
         ((2, 3, 4), (2, 3, 8), (2, 3, 4)),

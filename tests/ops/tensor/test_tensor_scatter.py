@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_op import run_op
 from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import ExecutionError, TypeCheckError
@@ -13,8 +14,8 @@ from tilewright.ops.tensor.tensor_scatter import TensorScatterAttrs
 RNG = np.random.default_rng(4)
 
 
-@pytest.mark.parametrize("circular", [False, True])
-@pytest.mark.parametrize("shape", [(3, 7, 2), (3, 2, 7, 1)])
+@for_each("circular", [False, True])
+@for_each("shape", [(3, 7, 2), (3, 2, 7, 1)])
 def test_each_sequence_at_its_own_place(shape: tuple[int, ...], circular: bool) -> None:
     cache, axis = RNG.standard_normal(shape).astype("f4"), shape.index(7)
     update = RNG.standard_normal((*shape[:axis], 3, *shape[axis + 1 :])).astype("f4")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.ops.run_with_dims import run_op
 from tilewright.arith.expr import Var, const
 from tilewright.core.errors import TypeCheckError
@@ -17,10 +18,10 @@ def expected(x: np.ndarray, k: int, axis: int, largest: bool) -> tuple[np.ndarra
     return np.take_along_axis(x, order, axis), order
 
 
-@pytest.mark.parametrize("largest", [True, False])
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("k", [0, 1, 3, 4])
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
+@for_each("largest", [True, False])
+@for_each("axis", [0, 1, -1])
+@for_each("k", [0, 1, 3, 4])
+@for_each("dtype", [np.float32, np.int64, np.uint8])
 def test_topk_keeps_the_order_of_equals(largest: bool, axis: int, k: int, dtype: type) -> None:
     x = RNG.integers(0, 4, (4, 7, 5)).astype(dtype)
     values, indices = run_op("topk", x, attrs=TopKAttrs(const(k), axis, largest))

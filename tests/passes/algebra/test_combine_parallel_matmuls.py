@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.arith.expr import Expr, Var
@@ -87,7 +87,7 @@ def attention(g: _Maker, x: str, *biases: Bias) -> Graph:
     return g.graph(g("matmul", scores, turned[1]))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "biases",
     [((64,), (64,), (64,)), ((64,), None, (1, 64)), ((), (1,), (1, 1, 64)), (None, None, None)],
 )
@@ -99,7 +99,7 @@ def test_queries_keys_and_values_are_one_product(biases: tuple[Bias, ...]) -> No
     assert len(ops(after, "add")) == (any(b is not None for b in biases))
 
 
-@pytest.mark.parametrize("dtype", [F16, BF16])
+@for_each("dtype", [F16, BF16])
 def test_types(dtype: DType) -> None:
     g, x = start(70, dtype=dtype)
     graph = g.graph(*(g.read(g.layer(x)) for _ in range(2)))
@@ -170,7 +170,7 @@ def test_many_are_cut_into_stacks() -> None:
     assert [str(MAX_PRODUCTS), "6", "64"] in shapes
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rows", "dtype", "target", "pays"),
     [
         (1, F16, H200, False),
@@ -227,7 +227,7 @@ def _batches(g: _Maker, x: str) -> tuple[str, str]:
     return first, second
 
 
-@pytest.mark.parametrize("make", [_shapes, _narrow, _given, _others, _constants, _wide, _batches])
+@for_each("make", [_shapes, _narrow, _given, _others, _constants, _wide, _batches])
 def test_what_is_not_stacked(make) -> None:
     g, x = start()
     graph = g.graph(*(g("softmax", y, axis=-1) for y in make(g, x)))

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import (
     BF16,
@@ -44,9 +44,7 @@ def test_constants_that_come_together():
     assert not ask.sums(f32(3e38), f32(3e38))
 
 
-@pytest.mark.parametrize(
-    ("value", "exact"), [(8, True), (-0.25, True), (3, False), (0, False), (2.0**20, False)]
-)
+@for_each(("value", "exact"), [(8, True), (-0.25, True), (3, False), (0, False), (2.0**20, False)])
 def test_powers_of_two(value, exact):
     assert ask.powers_of_two(f32(1, value)) == exact
 
@@ -60,7 +58,7 @@ def test_intervals():
     assert not ask.overlap(f32(-1), f32(2), f32(3), f32(6))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("axes", "keepdims", "found"),
     [
         ((2,), True, True),
@@ -80,7 +78,7 @@ def test_rows_of_several_reductions_are_the_same():
     assert not ask.rows(X, ReduceAttrs((2,)), ReduceAttrs((1, 2)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("shape", "axis", "found"),
     [
         ((4,), -1, True),
@@ -112,7 +110,7 @@ def test_counts_of_what_is_reduced():
     assert not ask.halves(X, ReduceAttrs((1,)), f32(1 / 3))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("source", "middle", "target", "direct"),
     [
         (F16, F32, BF16, True),

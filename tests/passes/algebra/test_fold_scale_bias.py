@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var
@@ -43,14 +43,14 @@ def _folded(graph: Graph, *ops: str) -> Graph:
     return after
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = random_graph(seed)
     assert_same_results(graph, fold_scale_bias(graph, ON_CPU), rtol=1e-5)
 
 
-@pytest.mark.parametrize("shape", [(), (6,), (1, 6), (1, 1)])
-@pytest.mark.parametrize("op", ["mul", "div"])
+@for_each("shape", [(), (6,), (1, 6), (1, 1)])
+@for_each("op", ["mul", "div"])
 def test_a_product_takes_scale_and_offsets(op, shape):
     g = Builder("f")
     product = g("matmul", g.input("x", tensor(F32, N, 4)), g.weights(4, 6))
@@ -59,8 +59,8 @@ def test_a_product_takes_scale_and_offsets(op, shape):
     _folded(graph, "matmul", "add")
 
 
-@pytest.mark.parametrize("layout", ["channels_first", "channels_last"])
-@pytest.mark.parametrize("groups", [1, 3])
+@for_each("layout", ["channels_first", "channels_last"])
+@for_each("groups", [1, 3])
 def test_batch_norm_of_a_convolution(groups, layout):
     g = Builder("f")
     x = g.image(6, "channels_first")
@@ -81,7 +81,7 @@ def test_channels_last():
     _folded(g.graph(y), "conv", "add")
 
 
-@pytest.mark.parametrize("shape", [(), (4,), (1, 4)])
+@for_each("shape", [(), (4,), (1, 4)])
 def test_the_scale_of_an_input(shape):
     g = Builder("f")
     x = g.input("x", tensor(F32, N, 4))
@@ -123,7 +123,7 @@ def test_what_others_read_is_left():
     assert fold_scale_bias(graph, ON_CPU) is graph
 
 
-@pytest.mark.parametrize("data", [np.ones((3, 6)), np.full(6, np.inf), np.ones((3, 1))])
+@for_each("data", [np.ones((3, 6)), np.full(6, np.inf), np.ones((3, 1))])
 def test_other_factors_are_left(data):
     g = Builder("f")
     product = g("matmul", g.input("x", tensor(F32, 3, 4)), g.weights(4, 6))

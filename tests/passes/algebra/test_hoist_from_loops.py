@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 
 from tests.differential.native import check_native
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import F32
@@ -131,7 +131,7 @@ CASES: dict[str, tuple[Step, int, list[str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_the_product_of_all_steps_is_one(name: str) -> None:
     step, axis, outside, inside = CASES[name]
     graph = loop(step, axis)
@@ -159,7 +159,7 @@ def test_a_product_that_is_the_same_in_all_steps() -> None:
         np.testing.assert_allclose(b, a, rtol=1e-5)
 
 
-@pytest.mark.parametrize("step", [two_indices, carried_only, looked_up])
+@for_each("step", [two_indices, carried_only, looked_up])
 def test_what_stays(step: Step) -> None:
     graph = loop(step)
     assert hoist_from_loops(graph, ON_CPU) is graph

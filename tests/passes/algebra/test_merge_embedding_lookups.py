@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import F32, I8, I64, DType
@@ -67,7 +68,7 @@ def test_neighbours_are_looked_up_together(dtype: DType, batch: Expr) -> None:
     assert _looked_up(graph, dtype) == 1
 
 
-@pytest.mark.parametrize(("column", "index", "rows"), [(1, 5, 5), (2, 9, 9), (2, -10, 9)])
+@for_each(("column", "index", "rows"), [(1, 5, 5), (2, 9, 9), (2, -10, 9)])
 def test_an_index_is_checked_against_its_own_table(column: int, index: int, rows: int) -> None:
     after = dce(merge_embedding_lookups(_tables([5, 9], [1, 2]), ON_CPU), ON_CPU)
     i = np.zeros((3, 7), np.int64)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32, I32
@@ -29,7 +29,7 @@ def _one_hot(rows: np.ndarray, numbers: np.ndarray | None = None, swapped: bool 
     return g.graph(g.add("matmul", hot, g.constant(rows, "w")))
 
 
-@pytest.mark.parametrize("swapped", [False, True])
+@for_each("swapped", [False, True])
 def test_rows_are_looked_up(swapped: bool) -> None:
     rows = np.random.default_rng(0).standard_normal((ROWS, 3), dtype=np.float32)
     rows[2, 1] = -0.0

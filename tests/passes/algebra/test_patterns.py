@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F16, F32
 from tilewright.ir.types import tensor
@@ -85,7 +85,7 @@ def test_attributes_and_inner_values_are_named():
     assert found[0]["t"] == g.nodes[0].attrs
 
 
-@pytest.mark.parametrize("dtype", [F32, F16])
+@for_each("dtype", [F32, F16])
 def test_products_in_any_order(dtype):
     g = Values(dtype)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
@@ -37,13 +38,13 @@ def _modes(graph: Graph) -> list[str]:
     return [n.attrs.mode for n in prove_indices(graph, ON_CPU).nodes]
 
 
-@pytest.mark.parametrize("op", ATTRS)
+@for_each("op", ATTRS)
 def test_constants_that_lie_inside_need_no_check(op: str) -> None:
     assert _modes(_graph(op, [2, 3], [-3, -4])) == ["clip"]
 
 
-@pytest.mark.parametrize("op", ATTRS)
-@pytest.mark.parametrize("wrong", [4, -5])
+@for_each("op", ATTRS)
+@for_each("wrong", [4, -5])
 def test_one_that_lies_outside_is_reported_when_the_model_runs(op: str, wrong: int) -> None:
     graph = _graph(op, [2, wrong], [0, 0])
     assert _modes(graph) == ["raise"]

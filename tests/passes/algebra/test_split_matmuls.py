@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.arith.expr import Var
@@ -33,7 +33,7 @@ class Builder(GraphBuilder):
         return self.add("slice", y, attrs=make_attrs("slice", values))
 
 
-@pytest.mark.parametrize("bias", [None, (6,), (1, 6), (1,), ()])
+@for_each("bias", [None, (6,), (1, 6), (1,), ()])
 def test_each_slice_becomes_a_product(bias):
     g = Builder("f")
     y = g.product(bias)
@@ -47,7 +47,7 @@ def test_each_slice_becomes_a_product(bias):
     assert all(w.base is not None for w in weights)  # views: nothing is copied
 
 
-@pytest.mark.parametrize(
+@for_each(
     "second",
     [
         lambda g, y: g.columns(y, 2, 6),  # overlaps

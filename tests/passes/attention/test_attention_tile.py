@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_GPU
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import BF16, F16, F32, DType
@@ -41,8 +41,8 @@ def _attention(graph: Graph) -> list[Node]:
     return [n for n in fuse_attention(graph, ON_GPU).nodes if n.op == "fused_attention"]
 
 
-@pytest.mark.parametrize("dtype", [BF16, F16])
-@pytest.mark.parametrize(
+@for_each("dtype", [BF16, F16])
+@for_each(
     ("queries", "heads", "rows"),
     [
         (1024, 64, ROWS[0]),
@@ -66,7 +66,7 @@ def test_many_keys_are_taken_in_larger_steps() -> None:
         assert found.attrs.tile == (ROWS[0], step)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("queries", "size", "heads", "keys", "tile"),
     [
         (1024, 128, 64, 1024, WARP_SPECIALIZED_TILE),
@@ -93,7 +93,7 @@ def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
     assert attention_tile(resolve_gpu(CUDA), problem) == WARP_SPECIALIZED_TILE
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("queries", "heads", "keys", "tile"),
     [
         (1, 2, 4096, (WARP_ROWS, KEYS, 32)),
@@ -112,9 +112,7 @@ def test_keys_that_few_rows_see_are_dealt_out(
     assert found.attrs.tile == tile
 
 
-@pytest.mark.parametrize(
-    ("offset", "parts"), [(const(0), 1), (const(3999), 32), (Var("P"), 32)], ids=str
-)
+@for_each(("offset", "parts"), [(const(0), 1), (const(3999), 32), (Var("P"), 32)], ids=str)
 def test_keys_that_no_row_sees_are_not_dealt_out(offset: Expr, parts: int) -> None:
     shape = tensor(BF16, 2, 8, 64)
     keys = tensor(BF16, 2, 4096, 64)
@@ -124,7 +122,7 @@ def test_keys_that_no_row_sees_are_not_dealt_out(offset: Expr, parts: int) -> No
     assert (*attention_tile(resolve_gpu(CUDA), problem), 1)[2] == parts
 
 
-@pytest.mark.parametrize(
+@for_each(
     "graph",
     [
         _model(64, dtype=F32),

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import F32
 from tilewright.ir.types import tensor
@@ -38,7 +38,7 @@ class Builder(GraphBuilder):
 QUERIES, KEYS = (1, 1, N, 1), (1, 1, 1, N)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("op", "order", "offset"),
     [
         ("less_or_equal", "kq", 0),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.arith.expr import Var, const
@@ -103,7 +104,7 @@ SCALES: dict[str, Callable[[Builder], str]] = {
 }
 
 
-@pytest.mark.parametrize("spelling", SCALES)
+@for_each("spelling", SCALES)
 def test_scales_are_brought_together(spelling: str) -> None:
     g = _plain()
     node = _formed(g.finished(SCALES[spelling](g)))
@@ -111,9 +112,9 @@ def test_scales_are_brought_together(spelling: str) -> None:
     assert len(node.inputs) == 3
 
 
-@pytest.mark.parametrize("fully_masked", FULLY_MASKED)
-@pytest.mark.parametrize("shape", [(2, 1, 1, KEYS), (QUERIES, KEYS), (HEADS, 1, KEYS)])
-@pytest.mark.parametrize("swapped", [False, True])
+@for_each("fully_masked", FULLY_MASKED)
+@for_each("shape", [(2, 1, 1, KEYS), (QUERIES, KEYS), (HEADS, 1, KEYS)])
+@for_each("swapped", [False, True])
 def test_added_masks(fully_masked: str, shape: tuple[int, ...], swapped: bool) -> None:
     g = _plain()
     mask = g.input("m", tensor(F32, *shape))
@@ -124,8 +125,8 @@ def test_added_masks(fully_masked: str, shape: tuple[int, ...], swapped: bool) -
     assert node.attrs.fully_masked == fully_masked
 
 
-@pytest.mark.parametrize("inverted", [False, True])
-@pytest.mark.parametrize("hidden", [-np.inf, -100.0])
+@for_each("inverted", [False, True])
+@for_each("hidden", [-np.inf, -100.0])
 def test_chosen_scores(inverted: bool, hidden: float) -> None:
     g = _plain()
     mask = g.input("m", tensor(BOOL, 2, 1, 1, KEYS))
@@ -161,8 +162,8 @@ def _hiding(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return np.where(rng.random(shape) < 0.3, -1e4, 0).astype(np.float32)
 
 
-@pytest.mark.parametrize("order", ["add add", "add where", "where add"])
-@pytest.mark.parametrize("swapped", [False, True])
+@for_each("order", ["add add", "add where", "where add"])
+@for_each("swapped", [False, True])
 def test_two_masks(order: str, swapped: bool) -> None:
     rng = np.random.default_rng(3)
     g = _plain()
@@ -204,8 +205,8 @@ def test_scaled_after_the_mask(step: str) -> None:
     assert node.attrs.masked_value == (-2.0 if step == "where" else -np.inf)
 
 
-@pytest.mark.parametrize("low", [-np.inf, float(np.finfo(np.float32).min)])
-@pytest.mark.parametrize("band_last", [False, True])
+@for_each("low", [-np.inf, float(np.finfo(np.float32).min)])
+@for_each("band_last", [False, True])
 def test_a_band_beside_another_mask(low: float, band_last: bool) -> None:
     """Finite numbers hide nothing from a row whose other keys are hidden by -inf."""
     g = _plain()

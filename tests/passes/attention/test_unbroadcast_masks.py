@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.core.dtypes import BOOL, F32
@@ -62,7 +62,7 @@ def test_rows_that_differ_stay() -> None:
     assert _shapes(_attended(g, mask)) == [(BATCH, 1, QUERIES, KEYS)]
 
 
-@pytest.mark.parametrize("keys", [1, KEYS])
+@for_each("keys", [1, KEYS])
 def test_what_was_expanded(keys: int) -> None:
     g = GraphBuilder("f")
     whole = make_attrs("expand", {"shape": (BATCH, 1, QUERIES, KEYS)})

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.core.dtypes import F32
@@ -13,7 +13,7 @@ from tilewright.passes.canonicalize.cse import HASHED_BYTES, cse
 from tilewright.passes.fuse import fuse
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = random_graph(seed)
     after = cse(graph, ON_CPU)

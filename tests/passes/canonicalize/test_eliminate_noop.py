@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.differential.native import check_native
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var, const
@@ -18,7 +18,7 @@ from tilewright.passes.canonicalize.eliminate_noop import NOOPS, REDUCTIONS, eli
 N = Var("N")
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = random_graph(seed)
     after = eliminate_noop(graph, ON_CPU)
@@ -58,14 +58,14 @@ SOMETHING = [
 ]
 
 
-@pytest.mark.parametrize(("op", "values"), NOTHING)
+@for_each(("op", "values"), NOTHING)
 def test_what_does_nothing_goes(op, values):
     after = eliminate_noop(_single(op, **values), ON_CPU)
     assert after.outputs == ("x",)
     assert not after.nodes
 
 
-@pytest.mark.parametrize(("op", "values"), SOMETHING)
+@for_each(("op", "values"), SOMETHING)
 def test_what_does_something_stays(op, values):
     graph = _single(op, **values)
     assert eliminate_noop(graph, ON_CPU) is graph
@@ -75,8 +75,8 @@ def test_every_row_is_tried():
     assert {op for op, _ in NOTHING} == set(NOOPS)
 
 
-@pytest.mark.parametrize("op", sorted(REDUCTIONS))
-@pytest.mark.parametrize(("keepdims", "ops"), [(True, []), (False, ["reshape"])])
+@for_each("op", sorted(REDUCTIONS))
+@for_each(("keepdims", "ops"), [(True, []), (False, ["reshape"])])
 def test_what_reduces_one_element_is_that_element(op, keepdims, ops):
     graph = _single(op, axes=(-2,), keepdims=keepdims)
     after = eliminate_noop(graph, ON_CPU)

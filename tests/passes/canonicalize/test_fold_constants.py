@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var
@@ -30,7 +30,7 @@ def _fold_op(op: str, *arrays: np.ndarray, **values: object) -> np.ndarray | Non
     return None if found is None else found[0]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = random_graph(seed)
     after = fold_constants(graph, ON_CPU)
@@ -52,7 +52,7 @@ def test_chains_of_constants_are_computed():
 WEIGHTS = np.arange(6000, dtype=np.float32).reshape(20, 300)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("op", "values", "expected"),
     [
         ("transpose", {"perm": (1, 0)}, WEIGHTS.T),
@@ -80,7 +80,7 @@ def test_a_slice_out_of_bounds_reads_zeros():
     np.testing.assert_array_equal(found, [1, 1, 0, 0])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("op", "little", "much"),
     [
         ("expand", {"shape": (9, 1024)}, {"shape": (99, 1024)}),

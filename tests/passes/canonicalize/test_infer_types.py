@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, N, assert_same_results, random_graph, sample_inputs
 from tilewright.arith.expr import Var
@@ -28,13 +29,13 @@ def _model() -> Graph:
     return g.graph(g.add("relu", y))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_types_are_stable(seed):
     graph = random_graph(seed)
     assert infer_types(graph) is graph
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_bound_graphs_give_the_same(seed):
     graph = random_graph(seed)
     bound = bind_dims(graph, {"N": N})

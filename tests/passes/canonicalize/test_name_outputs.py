@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.core.dtypes import F32
@@ -14,7 +14,7 @@ from tilewright.passes.fuse import fuse
 from tilewright.passes.memory.copy_aliased_outputs import copy_aliased_outputs
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = copy_aliased_outputs(random_graph(seed), ON_CPU)
     names = [f"out{i}" for i in range(len(graph.outputs))]

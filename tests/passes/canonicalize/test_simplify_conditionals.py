@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.ops.control.test_conditional import N, X, branch, conditional
 from tests.passes.contexts import ON_CPU
 from tilewright.core.dtypes import F32
@@ -14,7 +14,7 @@ from tilewright.passes.canonicalize.infer_types import bind_dims
 from tilewright.passes.canonicalize.simplify_conditionals import simplify_conditionals
 
 
-@pytest.mark.parametrize("truth", [True, False])
+@for_each("truth", [True, False])
 def test_a_constant_condition_leaves_one_branch(truth: bool) -> None:
     g = GraphBuilder("f")
     x, c = g.input("x", X), g.constant(np.array(truth))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.differential.native import check_native
+from tests.for_each import for_each
 from tests.ops.control.test_loop import T, conditional, inputs, recurrent
 from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Expr, const
@@ -63,7 +63,7 @@ def test_only_what_changes_is_carried() -> None:
     check_native(graph, arrays(4))
 
 
-@pytest.mark.parametrize("count", [0, 1])
+@for_each("count", [0, 1])
 def test_no_step_and_one(count: int) -> None:
     graph = passing(const(count))
     after = simplify_loops(graph, ON_CPU)

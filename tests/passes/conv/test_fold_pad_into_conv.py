@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Expr, Var, const
@@ -20,7 +21,7 @@ from tilewright.passes.conv.fold_pad_into_conv import fold_pad_into_conv
 FIRST, LAST = "channels_first", "channels_last"
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed: int) -> None:
     graph = random_graph(seed)
     assert_same_results(graph, fold_pad_into_conv(graph, ON_CPU))
@@ -51,7 +52,7 @@ def _padded(
     return g.graph(g.add("conv", y, g.constant(weights), attrs=make_attrs("conv", values)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("graph", "pads"),
     [
         (_padded((0, 0, 0, 0), (0, 0, 1, 1)), (1, 0, 3, 2)),

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.differential.native import random_inputs
+from tests.for_each import for_each
 from tests.passes.contexts import ON_GPU
 from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import F16, F32, DType
@@ -40,14 +40,14 @@ def _padded(graph: Graph) -> Graph:
     return after
 
 
-@pytest.mark.parametrize(("channels", "kernel"), [(3, 5), (1, 7), (7, 3)])
+@for_each(("channels", "kernel"), [(3, 5), (1, 7), (7, 3)])
 def test_few_channels_become_a_vector(channels: int, kernel: int) -> None:
     after = _padded(_conv(channels, kernel))
     assert [n.op for n in after.nodes] == ["pad", "conv"]
     assert [str(d) for d in after.tensor_type(after.nodes[0].name).shape] == ["2", "9", "8", "8"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "graph",
     [_conv(8, 3), _conv(12, 3), _conv(3, 3), _conv(3, 5, F32), _conv(3, 5, F16, "channels_first")],
 )
@@ -75,7 +75,7 @@ def _made(
     return g.graph(g.add("conv", x, weighted, attrs=make_attrs("conv", values)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("channels", "dtype", "layout", "wide"),
     [(129, F32, "channels_first", 144), (129, F16, "channels_last", 136)],
 )
@@ -87,7 +87,7 @@ def test_who_computes_channels_writes_some_more(
     assert wide in {as_int(d) for d in after.tensor_type(after.nodes[1].name).shape}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "graph",
     [
         _made(129, "", F32, "channels_first"),  # somebody else's
@@ -111,7 +111,7 @@ def _product(sizes: tuple[int, ...], dtype: DType, made: str = "exp", axis: int 
     return g.graph(g.add("matmul", joined, g.constant(weights)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sizes", "dtype", "width"), [((20, 17), F16, 40), ((16, 9, 8), F32, 36), ((30, 6, 3), F16, 40)]
 )
 def test_what_is_joined_becomes_whole_vectors(
@@ -122,7 +122,7 @@ def test_what_is_joined_becomes_whole_vectors(
     assert str(after.tensor_type(product.inputs[0]).shape[-1]) == str(width)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "graph",
     [_product((20, 20), F16), _product((7, 6), F16), _product((20, 17), F16, "softmax")],
 )

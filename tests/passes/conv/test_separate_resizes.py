@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native, random_inputs
+from tests.for_each import for_each
 from tests.ops.run_with_dims import exprs
 from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Expr, Var, const
@@ -30,9 +31,9 @@ def ops(graph: Graph) -> list[str]:
     return [n.op for n in separate_resizes(graph, ON_CPU).nodes]
 
 
-@pytest.mark.parametrize("mode", ["linear", "cubic"])
-@pytest.mark.parametrize("transform", [t for t in TRANSFORMS if t != "tf_crop_and_resize"])
-@pytest.mark.parametrize("new", [(2, 3, 9, 14), (2, 3, 4, 1), (2, 5, 1, 23)])
+@for_each("mode", ["linear", "cubic"])
+@for_each("transform", [t for t in TRANSFORMS if t != "tf_crop_and_resize"])
+@for_each("new", [(2, 3, 9, 14), (2, 3, 4, 1), (2, 5, 1, 23)])
 def test_samples_are_the_same(mode: str, transform: str, new: tuple[int, ...]) -> None:
     graph = graph_of((2, 3, 5, 7), new, mode=mode, transform=transform)
     after = separate_resizes(graph, ON_CPU)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU, ON_GPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.core.dtypes import F32
@@ -26,8 +26,8 @@ def _graph(groups: int, inside: int, layout: str, constant: bool = True) -> Grap
     return g.graph(g.add("relu", g.add("conv", x, w, attrs=attrs)))
 
 
-@pytest.mark.parametrize("layout", ["channels_first", "channels_last"])
-@pytest.mark.parametrize("constant", [True, False])
+@for_each("layout", ["channels_first", "channels_last"])
+@for_each("constant", [True, False])
 def test_groups_become_an_axis(layout, constant):
     graph = _graph(3, 2, layout, constant)
     after = split_conv_groups(graph, ON_CPU)
@@ -36,7 +36,7 @@ def test_groups_become_an_axis(layout, constant):
     assert_same_results(graph, after, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("groups", "inside", "layout"),
     [(4, 1, "channels_last"), (1, 4, "channels_last"), (4, 1, "channels_first")],
 )

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.differential.native import random_inputs
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var
@@ -18,7 +18,7 @@ from tilewright.ops.typecheck import check_types
 from tilewright.passes.conv.trim_padding_taps import trim_padding_taps
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed: int) -> None:
     graph = random_graph(seed)
     assert_same_results(graph, trim_padding_taps(graph, ON_CPU))
@@ -48,7 +48,7 @@ def _conv(
     return g.graph(g.add("conv", x, g.constant(weights), attrs=make_attrs("conv", values)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("graph", "kernel", "pads"),
     [
         (_conv((1,), (3,), (1, 1)), (1,), (0, 0)),
@@ -73,7 +73,7 @@ def test_weights_that_meet_padding_alone_go(
     np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "graph",
     [
         _conv((3,), (3,), (1, 1)),

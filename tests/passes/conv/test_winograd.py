@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import random_inputs
+from tests.for_each import for_each
 from tilewright.arith.expr import Expr, Var
 from tilewright.core.dtypes import F32
 from tilewright.driver.compile import compile
@@ -123,7 +124,7 @@ def _in_f64(x: np.ndarray, w: np.ndarray, pad: int) -> np.ndarray:
     return np.tensordot(windows, w, axes)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "attrs",
     [
         {"strides": (2, 2)},

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from math import prod
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.ops.conv.toom_cook import transforms
 from tilewright.passes.conv.winograd_cost import (
     MAX_AMPLIFICATION,
@@ -46,8 +45,8 @@ def test_a_tile_that_fits_the_image() -> None:
     assert 5 in tile
 
 
-@pytest.mark.parametrize("bits", MAX_AMPLIFICATION)
-@pytest.mark.parametrize("window", [(3, 3), (5, 5), (3,), (5,), (7,), (1, 7), (2, 2)])
+@for_each("bits", MAX_AMPLIFICATION)
+@for_each("window", [(3, 3), (5, 5), (3,), (5,), (7,), (1, 7), (2, 2)])
 def test_errors_are_bounded(window: tuple[int, ...], bits: int) -> None:
     for size in (200, 512):
         shape = ConvShape(1, (size,) * len(window), window, 64, 64, bits)

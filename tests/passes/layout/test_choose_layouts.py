@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.differential.native import random_inputs
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU, ON_GPU
 from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph
@@ -61,9 +61,7 @@ def _layouts(graph: Graph) -> list[str]:
     return [n.attrs.layout for n in graph.nodes if hasattr(n.attrs, "layout")]
 
 
-@pytest.mark.parametrize(
-    "name", ["conv", "pointwise_conv", "depthwise", "max_pool", "average_pool"]
-)
+@for_each("name", ["conv", "pointwise_conv", "depthwise", "max_pool", "average_pool"])
 def test_kernels_keep_their_meaning(name: str) -> None:
     _check(KERNELS[name](5, 4, 6))
 
@@ -74,7 +72,7 @@ def test_a_pointwise_convolution_that_stands_alone_keeps_its_layout() -> None:
     assert _check(graph) is graph
 
 
-@pytest.mark.parametrize("rank", [1, 2, 3])
+@for_each("rank", [1, 2, 3])
 def test_wide_windows_get_channels_last(rank: int) -> None:
     g = _Maker("f")
     x = g.input("x", tensor(F32, 2, 8, *([5] * rank)))
@@ -84,7 +82,7 @@ def test_wide_windows_get_channels_last(rank: int) -> None:
     assert choose_layouts(after, ON_CPU) is after
 
 
-@pytest.mark.parametrize("dtype", [F16, BF16, F32])
+@for_each("dtype", [F16, BF16, F32])
 def test_convolutions_of_16_bits_where_matrices_are(dtype: DType) -> None:
     g = _Maker("f")
     x = g.input("x", tensor(dtype, 2, 8, 5, 5))

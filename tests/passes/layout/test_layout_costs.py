@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32
 from tilewright.ir.types import tensor
@@ -24,7 +24,7 @@ def _cost(
     return window_cost(graph, graph.nodes[0], CPUS["x86-64-v4"])
 
 
-@pytest.mark.parametrize("stride", [1, 2])
+@for_each("stride", [1, 2])
 def test_windows_of_one_pixel_are_about_as_good_with_channels_first(stride: int) -> None:
     cost = _cost(64, 128, 32, stride=stride)
     assert cost.channels_last < cost.channels_first < 1.1 * cost.channels_last

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.passes.layout.min_cut import Cut
 
 Choices = list[tuple[float, float]]
@@ -30,7 +31,7 @@ def _problem(seed: int) -> tuple[Choices, Links]:
     return choices, links
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_each("seed", range(60))
 def test_no_other_division_is_cheaper(seed: int) -> None:
     choices, links = _problem(seed)
     cut = Cut()

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var, const
@@ -42,7 +42,7 @@ def _sunk(graph: Graph, rtol: float = 0.0) -> Graph:
     return after
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = random_graph(seed)
     assert_same_results(graph, sink_reshapes(graph, ON_CPU))
@@ -182,7 +182,7 @@ def test_units_move_for_free():
     assert _ops(after) == ["reduce_mean", "add", "sigmoid", "mul"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new", "expected"),
     [
         ((1, 8, 6), (1, 8, 2, 3), [((1,), (1,)), ((8,), (8,)), ((6,), (2, 3))]),

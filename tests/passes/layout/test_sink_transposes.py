@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.differential.native import random_inputs
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, random_graph, sample_inputs
 from tilewright.core.dtypes import F32
@@ -37,13 +37,13 @@ def _sunk(graph: Graph, inputs: dict[str, np.ndarray] | None = None) -> list[str
     return [n.op for n in after.nodes]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed: int) -> None:
     graph = random_graph(seed)
     _sunk(graph, sample_inputs(graph))
 
 
-@pytest.mark.parametrize("name", ["conv", "depthwise", "max_pool", "average_pool"])
+@for_each("name", ["conv", "depthwise", "max_pool", "average_pool"])
 def test_after_choosing_layouts(name: str) -> None:
     _sunk(choose_layouts(KERNELS[name](5, 4, 6), ON_CPU))
 
@@ -73,8 +73,8 @@ def test_different_transposes_stay() -> None:
     assert _sunk(g.graph(total)) == ["transpose", "transpose", "add"]
 
 
-@pytest.mark.parametrize("keepdims", [True, False])
-@pytest.mark.parametrize("axes", [(0,), (1, -1), (-2,), (0, 1, 2)])
+@for_each("keepdims", [True, False])
+@for_each("axes", [(0,), (1, -1), (-2,), (0, 1, 2)])
 def test_reductions_follow_their_axes(axes: tuple[int, ...], keepdims: bool) -> None:
     g = _Maker("f")
     x = g.input("x", tensor(F32, 2, 3, 4))
@@ -83,7 +83,7 @@ def test_reductions_follow_their_axes(axes: tuple[int, ...], keepdims: bool) -> 
     assert ops[0] == "reduce_sum"
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
+@for_each("axis", [0, 1, -1])
 def test_concatenation_follows_its_axis(axis: int) -> None:
     g = _Maker("f")
     x, y = g.input("x", tensor(F32, 2, 3, 4)), g.input("y", tensor(F32, 2, 3, 4))
@@ -128,7 +128,7 @@ def test_what_transposes_sink_through() -> None:
     assert [sinks_through(n) for n in g.nodes] == [True, True, True, False, False]
 
 
-@pytest.mark.parametrize(("op", "mode"), [("resize", "linear"), ("resize_nearest", "nearest")])
+@for_each(("op", "mode"), [("resize", "linear"), ("resize_nearest", "nearest")])
 def test_resizes_are_computed_before(op: str, mode: str) -> None:
     g = _Maker("f")
     x = g.input("x", tensor(F32, 2, 3, 5, 4))

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var, const
@@ -16,7 +16,7 @@ from tilewright.ops.registry import get_op
 from tilewright.passes.memory.copy_aliased_outputs import copy_aliased_outputs
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = random_graph(seed)
     after = copy_aliased_outputs(graph, ON_CPU)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var
@@ -40,7 +40,7 @@ def cut(g: _Maker, x: str, first: int, last: int) -> str:
     return g("slice", x, starts=(0, first), stops=(6, last), steps=(1, 1))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed: int) -> None:
     graph = copy_aliased_outputs(random_graph(seed), ON_CPU)
     after = eliminate_concat(graph, ON_CPU)
@@ -48,7 +48,7 @@ def test_random_graphs_keep_their_meaning(seed: int) -> None:
     assert eliminate_concat(after, ON_CPU) is after
 
 
-@pytest.mark.parametrize("computed", [False, True])
+@for_each("computed", [False, True])
 def test_what_is_looked_up_at_computed_indices_is_joined(computed: bool) -> None:
     g = _Maker("f")
     given = g.input("i", tensor(I64, 6, 2))
@@ -159,7 +159,7 @@ def test_outputs_and_steps_are_copied() -> None:
     assert eliminate_concat(graph, ON_CPU) is graph
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("op", "values", "taken"),
     [
         ("reshape", {"shape": (12, 16)}, False),

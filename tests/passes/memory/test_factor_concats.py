@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.memory.test_eliminate_concat import ops, start
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
@@ -10,7 +11,7 @@ from tilewright.passes.memory.eliminate_concat import eliminate_concat
 from tilewright.passes.memory.factor_concats import MAX_PARTS, factor_concats
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed: int) -> None:
     graph = random_graph(seed)
     after = factor_concats(graph, ON_CPU)

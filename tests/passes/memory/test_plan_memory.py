@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.for_each import for_each
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.passes.memory.plan_memory import (
@@ -45,7 +46,7 @@ def _check(
             assert ends[0] <= places[b.name] or ends[1] <= places[a.name]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_known_sizes(seed: int) -> None:
     lives = _lives(seed, [const(n) for n in (0, 1, 64, 65, 4096, 100_000)], 25)
     plan = plan_memory(lives)
@@ -57,7 +58,7 @@ def test_known_sizes(seed: int) -> None:
     assert plan.overhead >= 1.0
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_symbolic_sizes_at_every_value(seed: int) -> None:
     lives = _lives(seed, [N * 4, N * M * 4, M, const(256), N * N], 20)
     plan = plan_memory(lives)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import random_inputs
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU, noted
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
@@ -63,7 +64,7 @@ def test_it_gives_what_it_gave(heads: int, queries: int, keys: int, right: int) 
     np.testing.assert_allclose(native, found, atol=1e-2)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("graph", "machine", "reason"),
     [
         (_attention(64, 64, 64), "x86-64-v4", "no unit"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.passes.precision.bf16_gemm_cost import (
     ProductShape,
     is_profitable,
@@ -13,7 +14,7 @@ from tilewright.target.registry import CPUS
 MACHINE = CPUS["sapphirerapids"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rows", "columns", "depth", "expected"),
     [
         (128, 256, 512, True),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import random_inputs
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU, noted
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import BF16, F32
@@ -176,7 +177,7 @@ def _reasons(graph: Graph, machine: str = "sapphirerapids") -> list[str]:
     return [d.reason for d in stayed]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("graph", "machine", "reason"),
     [
         (_mlp(4, 16, 16), "sapphirerapids", "too few to pay"),

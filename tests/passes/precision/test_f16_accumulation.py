@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.core.dtypes import F16, F32
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
@@ -31,7 +31,7 @@ def test_other_sums_are_formed_in_f32() -> None:
     assert [n.type.dtype for n in after.nodes if n.op == "matmul"] == [F32]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "context",
     [
         PassContext(HALF, "f32"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import tilewright as tw
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tilewright.core.dtypes import F4E2M1, F6E2M3, F32, I8, SMALL_INTEGERS, U8, DType
 from tilewright.ir.graph.nodes import Graph
@@ -28,8 +28,8 @@ def _graph(dtype: DType, to: DType, *shape: int) -> tuple[Graph, np.ndarray]:
     return g.graph(g.add("mul", w, x, name="y")), data
 
 
-@pytest.mark.parametrize("dtype", [*SMALL_INTEGERS, F4E2M1], ids=str)
-@pytest.mark.parametrize("to", [F32, I8], ids=str)
+@for_each("dtype", [*SMALL_INTEGERS, F4E2M1], ids=str)
+@for_each("to", [F32, I8], ids=str)
 def test_packed(dtype: DType, to: DType) -> None:
     graph, data = _graph(dtype, to, 3, 11, 128)
     found = dce(pack_subbyte_constants(graph, ON_CPU), ON_CPU)
@@ -44,7 +44,7 @@ def test_packed(dtype: DType, to: DType) -> None:
         np.testing.assert_array_equal(executable.run({"x": x})["y"], expected)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("dtype", "shape"),
     [(SMALL_INTEGERS[0], (9, 9)), (SMALL_INTEGERS[1], (99, 127)), (I8, (99, 128))],
 )

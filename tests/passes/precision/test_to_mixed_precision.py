@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import random_inputs
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU, noted
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import BF16, F16, F32, I64, DType
@@ -69,7 +70,7 @@ def b(g: GraphBuilder) -> str:
     return g.constant(_random(256))
 
 
-@pytest.mark.parametrize("rows", [1, 7, Var("N")])
+@for_each("rows", [1, 7, Var("N")])
 def test_what_follows_a_product_is_in_f16(rows: object) -> None:
     after = _check(_mlp(rows), **({"N": 5} if isinstance(rows, Var) else {}))
     for op in ("matmul_f16acc", "add", "gelu", "layer_norm"):
@@ -109,7 +110,7 @@ def test_sums_that_cannot_be_cut_are_formed_in_f32() -> None:
     assert _types(after, "matmul") == {F32}
 
 
-@pytest.mark.parametrize("target", ["aarch64", "x86-64-v4"])
+@for_each("target", ["aarch64", "x86-64-v4"])
 def test_other_machines_say_so(target: str) -> None:
     graph = _mlp()
     after, decisions = noted(to_mixed_precision, graph, CPUS[target], "fp16")
@@ -123,7 +124,7 @@ def test_constants_stay_finite() -> None:
     assert found.dtype == np.float16
 
 
-@pytest.mark.parametrize(("taps", "wide"), [(5, True), (3, False)])
+@for_each(("taps", "wide"), [(5, True), (3, False)])
 def test_larger_tiles_of_winograd_may_take_less_time_in_f32(taps: int, wide: bool) -> None:
     g = GraphBuilder("lines")
     x = g.input("x", tensor(F32, 1, 256, 512, 1))
@@ -135,7 +136,7 @@ def test_larger_tiles_of_winograd_may_take_less_time_in_f32(taps: int, wide: boo
     assert decision.precision == ("f32" if wide else "fp16")
 
 
-@pytest.mark.parametrize(("dtype", "near"), [(F16, 2e-3), (BF16, 1e-2)])
+@for_each(("dtype", "near"), [(F16, 2e-3), (BF16, 1e-2)])
 def test_both_types_on_a_gpu(dtype: DType, near: float) -> None:
     g = GraphBuilder("g")
     x = g.input("x", tensor(F32, 5, 24))

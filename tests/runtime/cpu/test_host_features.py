@@ -3,6 +3,7 @@ from __future__ import annotations
 import llvmlite.binding as llvm
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.cpu import host_features as host_features_module
 from tilewright.runtime.cpu.host_features import check_target, host_features, missing_features
@@ -61,7 +62,7 @@ def test_this_machine_is_confirmed_by_linux(monkeypatch: pytest.MonkeyPatch) -> 
     assert missing_features(f"+{name}" for name in told) == []
 
 
-@pytest.mark.parametrize("triple", ["riscv64-unknown-linux-gnu", HERE.replace("linux", "windows")])
+@for_each("triple", ["riscv64-unknown-linux-gnu", HERE.replace("linux", "windows")])
 def test_foreign_platform(triple: str) -> None:
     with pytest.raises(ExecutionError, match="compiled for") as caught:
         check_target({"triple": triple, "cpu": "", "features": []})

@@ -4,16 +4,16 @@ import gc
 
 import ml_dtypes
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.runtime.cpu.output_pool import BUFFERS, OutputPool
 
 F32 = np.dtype(np.float32)
 SHAPE = (3, 5)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("shape", [(), (0,), (3, 5), (100000,)])
+@for_each("dtype", [np.float32, np.int8, np.bool_, ml_dtypes.bfloat16])
+@for_each("shape", [(), (0,), (3, 5), (100000,)])
 def test_an_array_is_as_asked_for(shape: tuple[int, ...], dtype: type) -> None:
     array, address = OutputPool(np.dtype(dtype)).take(shape)
     assert (array.shape, array.dtype) == (shape, np.dtype(dtype))
@@ -34,7 +34,7 @@ def test_a_buffer_is_used_again_only_when_nobody_holds_it() -> None:
     assert pool.take(SHAPE)[1] in (where, elsewhere)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "view",
     [
         lambda a: a[1:, ::2],

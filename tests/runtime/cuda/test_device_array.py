@@ -6,6 +6,7 @@ import gc
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.dtypes import F32
 from tilewright.runtime.cuda.device_array import LEGACY_STREAM, DeviceArray
 from tilewright.runtime.cuda.dlpack import CPU, CUDA, Borrowed
@@ -50,7 +51,7 @@ def _made(stream: int | None) -> tuple[DeviceArray, _Device]:
     return DeviceArray(device, Pool(device).take(24), (2, 3), F32, stream), device
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("computed", "reader", "waits", "elsewhere"),
     [
         (None, None, [], True),
@@ -73,7 +74,7 @@ def test_readers_wait_for_what_is_computed(
     assert array._memory.elsewhere == elsewhere
 
 
-@pytest.mark.parametrize("stream", [None, 9])
+@for_each("stream", [None, 9])
 def test_for_the_host(stream: int | None) -> None:
     array, device = _made(stream)
     expected = np.arange(6).reshape(2, 3)

@@ -6,9 +6,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import pytest
 import torch
 
+from tests.for_each import for_each
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, I64, DType
 from tilewright.runtime.cuda import dlpack
 from tilewright.runtime.cuda.dlpack import CPU, Borrowed, capsule
@@ -33,8 +33,8 @@ class _Exported:
         return CPU, 0
 
 
-@pytest.mark.parametrize("dtype", [F32, F16, I64, BOOL])
-@pytest.mark.parametrize("shape", [(), (3,), (2, 3, 4), (0, 5)])
+@for_each("dtype", [F32, F16, I64, BOOL])
+@for_each("shape", [(), (3,), (2, 3, 4), (0, 5)])
 def test_others_read_ours(dtype: DType, shape: tuple[int, ...]) -> None:
     array = np.arange(24)[: int(np.prod(shape))].reshape(shape).astype(dtype.numpy)
     for read in (np.from_dlpack, lambda x: torch.from_dlpack(x).numpy()):
@@ -64,7 +64,7 @@ def test_memory_lives_until_the_last_reader() -> None:
     assert len(dlpack._OUT) == before
 
 
-@pytest.mark.parametrize("make", [np.asarray, torch.tensor])
+@for_each("make", [np.asarray, torch.tensor])
 def test_we_read_others(make: Any) -> None:
     source = make([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])[1:]
     found = Borrowed(source.__dlpack__())

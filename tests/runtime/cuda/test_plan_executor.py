@@ -3,8 +3,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.runtime.cuda.kernel_args import Arguments
 from tilewright.runtime.cuda.plan_executor import (
     BufferBases,
@@ -101,7 +100,7 @@ def test_checks_end_a_run() -> None:
     assert device.launches == []
 
 
-@pytest.mark.parametrize(("value", "status"), [(3, 0), (9, 2), (2**64 - 1, 2)])
+@for_each(("value", "status"), [(3, 0), (9, 2), (2**64 - 1, 2)])
 def test_sizes_are_learnt(value: int, status: int) -> None:
     learn = {"do": "read_size", "name": "S", "place": ZERO, "limit": 8, "status": 2}
     found, run = _run([learn], _Device((value,)))
@@ -109,7 +108,7 @@ def test_sizes_are_learnt(value: int, status: int) -> None:
     assert status or run.sizes["S"] == 3
 
 
-@pytest.mark.parametrize("holds", [True, False])
+@for_each("holds", [True, False])
 def test_choices(holds: bool) -> None:
     device = _Device((holds,))
     choose = {
@@ -157,7 +156,7 @@ def _repeat(count: int, **more: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@for_each("count", [1, 2, 3, 4])
 def test_the_last_of_known_steps_writes_the_result(count: int) -> None:
     device = _Device()
     _, run = _run([_repeat(count)], device)

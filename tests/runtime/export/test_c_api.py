@@ -3,8 +3,8 @@ from __future__ import annotations
 import re
 
 import llvmlite.binding as llvm
-import pytest
 
+from tests.for_each import for_each
 from tests.runtime.fake_model import manifest
 from tilewright.core.dtypes import DTYPES, DType
 from tilewright.runtime.export.c_api import FUNCTIONS, glue_ir, header_text
@@ -45,7 +45,7 @@ def test_header_of_a_static_model() -> None:
     assert "dims may be NULL" in text
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if d.name != "string"], ids=str)
+@for_each("dtype", [d for d in DTYPES.values() if d.name != "string"], ids=str)
 def test_every_type_has_one_in_c(dtype: DType) -> None:
     port = {"name": "y", "dtype": dtype.name, "shape": [2]}
     changes = {"symbols": [], "dim_sources": [], "inputs": [], "outputs": [port]}
@@ -54,8 +54,8 @@ def test_every_type_has_one_in_c(dtype: DType) -> None:
     assert sizes[found] == dtype.alignment
 
 
-@pytest.mark.parametrize("tiles", [False, True])
-@pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"])
+@for_each("tiles", [False, True])
+@for_each("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"])
 def test_glue_compiles(triple: str, tiles: bool) -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()

@@ -6,6 +6,7 @@ from contextlib import suppress
 import llvmlite.binding as llvm
 import pytest
 
+from tests.for_each import for_each
 from tests.runtime.fake_model import compile_ir
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.linker.elf import read_object
@@ -50,7 +51,7 @@ def test_sections_and_symbols() -> None:
     assert {read.symbols[r.symbol].name for r in read.relocations} >= {"sin", "counter"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "said"),
     [
         ("@x = thread_local global i32 1", "has a section .tdata"),

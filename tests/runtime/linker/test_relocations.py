@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.runtime.linker.relocations import MACHINES
 
 X86, ARM = MACHINES[62].kinds, MACHINES[183].kinds
@@ -25,7 +26,7 @@ def test_absolute() -> None:
         assert code == bytes(4) + struct.pack("<Q", 0x1122334455667788) + bytes(4)
 
 
-@pytest.mark.parametrize(("table", "kind"), [(X86, 2), (X86, 4), (X86, 9), (X86, 42), (ARM, 261)])
+@for_each(("table", "kind"), [(X86, 2), (X86, 4), (X86, 9), (X86, 42), (ARM, 261)])
 def test_distance(table: dict[int, object], kind: int) -> None:
     assert patched(kind, table, 0, PLACE, PLACE + 100) == 100
     assert patched(kind, table, 0, PLACE, PLACE - 4) == 0xFFFFFFFC
@@ -53,7 +54,7 @@ def test_pages_of_arm() -> None:
         patched(275, ARM, adrp, 0, 1 << 32)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "word", "want"),
     [
         (277, 0x91000021, 0x910AC021),  # add x1, x1, #0x2b0
@@ -69,7 +70,7 @@ def test_low_bits_of_arm(kind: int, word: int, want: int) -> None:
     assert patched(kind, ARM, word, 0, 0x7F00_0000_02B0) == want
 
 
-@pytest.mark.parametrize("kind", [284, 285, 286, 299])
+@for_each("kind", [284, 285, 286, 299])
 def test_a_place_between_units_is_refused(kind: int) -> None:
     with pytest.raises(OverflowError, match="not aligned"):
         patched(kind, ARM, 0, 0, 0x1001)

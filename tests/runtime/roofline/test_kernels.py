@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.runtime.roofline.kernels import (
     CHAINS,
     INSTRUCTIONS,
@@ -32,7 +32,7 @@ def test_the_kernels_compute_what_they_say() -> None:
     engine.close()
 
 
-@pytest.mark.parametrize("one", INSTRUCTIONS, ids=lambda one: one.name)
+@for_each("one", INSTRUCTIONS, ids=lambda one: one.name)
 def test_every_instruction_assembles_without_spills(one: Instruction) -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()

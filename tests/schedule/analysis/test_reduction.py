@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tests.schedule.programs import dense, matmul, refused, softmax
 from tilewright.arith.expr import TRUE, Var
 from tilewright.arith.walk import conjuncts
@@ -91,7 +90,7 @@ def test_fused_loops_are_trusted_only_where_they_are_its_own() -> None:
     refused("step.repeated", _check_once, sch, "y", False)
 
 
-@pytest.mark.parametrize("overlap", [True, False])
+@for_each("overlap", [True, False])
 def test_overlapping_tiles(overlap: bool) -> None:
     from dataclasses import replace
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import blocks
 from tilewright.schedule.intrin.match import match_intrinsic
@@ -33,7 +32,7 @@ def test_places_that_do_not_move_are_ignored() -> None:
     assert match_intrinsic("sdot", block) is not None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "body",
     [
         "for i, j, k in serial(3, 4, 2) { y[i, j] += x[i, k] * w[j, k] }",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.for_each import for_each
 from tests.schedule.programs import conv, dense, func_of, softmax
 from tilewright.core.errors import LegalityError
 from tilewright.ir.loop.nodes import Func
@@ -31,7 +32,7 @@ def test_violated_dependence_is_named(golden) -> None:
     golden(str(caught.value))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("step", "legal"),
     [
         (lambda s: s.split("i", [None, 4]), True),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tests.schedule.programs import check_schedule, matmul, refused
 from tilewright.ir.loop.walk import find_loop
 from tilewright.schedule.schedule import Schedule
@@ -26,7 +25,7 @@ def test_refused() -> None:
     refused("bind.nesting", sch.bind, "y.i1", "grid")
 
 
-@pytest.mark.parametrize("kind", ["unroll", "vectorize"])
+@for_each("kind", ["unroll", "vectorize"])
 def test_not_in_loops_that_are_written_out(kind: str) -> None:
     sch = Schedule(matmul(4, 4, 4))
     getattr(sch, kind)("y.i0")

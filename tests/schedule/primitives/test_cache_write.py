@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tests.schedule.programs import check_schedule, dense, matmul, refused
 from tilewright.ir.loop.text import print_func
 from tilewright.ir.loop.walk import find_block, loops_above
@@ -29,7 +28,7 @@ def test_refused() -> None:
     refused("cache.scope", Schedule(dense()).cache_write, "mm", "nowhere")
 
 
-@pytest.mark.parametrize("loop", ["mm.i0", "mm.r0"])
+@for_each("loop", ["mm.i0", "mm.r0"])
 def test_what_starts_a_sum_writes_the_same(loop: str) -> None:
     before = dense()
     sch = Schedule(before)

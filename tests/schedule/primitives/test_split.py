@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tests.schedule.programs import check_schedule, dense, matmul, refused
 from tilewright.arith.expr import TRUE, Var
 from tilewright.ir.loop.text import print_func
@@ -51,7 +50,7 @@ def test_split_keeps_kind_and_notes() -> None:
     assert find_loop(sch.func, inner).kind == "parallel"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("factors", "code"),
     [
         ([None, None], "split.open"),

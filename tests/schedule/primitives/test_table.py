@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import inspect
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.schedule.primitives.table import PRIMITIVES, names_of, rewrite_of
 
 
-@pytest.mark.parametrize("name", PRIMITIVES)
+@for_each("name", PRIMITIVES)
 def test_each_row_has_its_functions(name: str) -> None:
     rewrite = rewrite_of(name)
     assert rewrite.__name__ == name

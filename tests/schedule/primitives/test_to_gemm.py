@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tests.schedule.programs import check_schedule, conv, dense, matmul, refused
 from tilewright.arith.expr import Load
 from tilewright.ir.loop.nodes import Store
@@ -9,7 +8,7 @@ from tilewright.ir.loop.walk import blocks
 from tilewright.schedule.schedule import Schedule
 
 
-@pytest.mark.parametrize("multiples", [(1, 1, 1), (4, 2, 3), (16, 16, 8)])
+@for_each("multiples", [(1, 1, 1), (4, 2, 3), (16, 16, 8)])
 def test_matrices(multiples: tuple[int, int, int]) -> None:
     before = dense()
     sch = Schedule(before)
@@ -29,7 +28,7 @@ def test_the_transposed_product() -> None:
     check_schedule(sch, before)
 
 
-@pytest.mark.parametrize("sizes", [(7, 3, 5), (8, 4, 4)])
+@for_each("sizes", [(7, 3, 5), (8, 4, 4)])
 def test_a_convolution(sizes: tuple[int, int, int]) -> None:
     before = conv(*sizes)
     sch = Schedule(before)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tests.schedule.programs import check_schedule, dense, matmul, refused
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.walk import buffers
@@ -39,7 +38,7 @@ def test_packed_by_a_copy() -> None:
     check_schedule(sch, before)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "parts",
     [
         [[0, 0, 0]],

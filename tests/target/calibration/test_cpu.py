@@ -3,8 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.core.host.core_rates import CoreRates
 from tilewright.target.calibration.cpu import BUILTIN, calibrated, read_costs
 from tilewright.tune.features.op_counts import KINDS
@@ -38,7 +37,7 @@ def test_measured_rates_replace_the_built_in() -> None:
     assert costs.stencil_chains == BUILTIN.stencil_chains
 
 
-@pytest.mark.parametrize("noise", [0.97, 1.03])
+@for_each("noise", [0.97, 1.03])
 def test_noise_does_not_change_the_costs(noise: float) -> None:
     quiet = CoreRates(3e9, 2, 4, 64, 32, 8, 4, 8192)
     near = CoreRates(*(value * noise for value in asdict(quiet).values()))

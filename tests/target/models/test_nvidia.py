@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.for_each import for_each
 from tests.target.models.cuda_devices import H100, H200, RTX_3060
 from tilewright.core.errors import ConfigError
 from tilewright.target.models.nvidia import NVIDIA, target_of
@@ -51,9 +52,7 @@ def test_without_clocks_the_rates_of_the_row_for_each_sm() -> None:
     assert target.memory_rate / 28 == pytest.approx(row.memory_rate / row.sm_count)
 
 
-@pytest.mark.parametrize(
-    ("major", "minor", "arch"), [(8, 7, "sm_86"), (10, 0, "sm_90"), (12, 0, "sm_90")]
-)
+@for_each(("major", "minor", "arch"), [(8, 7, "sm_86"), (10, 0, "sm_90"), (12, 0, "sm_90")])
 def test_newer_gpus_run_the_code_of_the_row_before(major: int, minor: int, arch: str) -> None:
     target = target_of(replace(H200, major=major, minor=minor))
     assert target.cpu == arch

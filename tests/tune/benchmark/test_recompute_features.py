@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.for_each import for_each
 from tests.tune.benchmark.programs import recorded
 from tilewright.core.errors import TuneError
 from tilewright.tune.benchmark.recompute_features import refreshed
@@ -22,7 +23,7 @@ def test_features_come_back_and_times_stay() -> None:
     assert dict(again.rows()) == dict(space.rows())
 
 
-@pytest.mark.parametrize("about", [About(), About(workload="constants\nnonsense", target="{}")])
+@for_each("about", [About(), About(workload="constants\nnonsense", target="{}")])
 def test_programs_that_cannot_be_made_again(about: About) -> None:
     space = TabularSpace("x", {"a": (1, 2)}, {(1,): 1.0}, {}, {(1,): TabularEntry("", ())}, about)
     with pytest.raises(TuneError) as caught:

@@ -7,6 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.errors import ConfigError
 from tilewright.tune.cost import lightgbm
 from tilewright.tune.cost.cost_model import CostModel, throughputs
@@ -43,7 +44,7 @@ def test_all_are_tested() -> None:
     }
 
 
-@pytest.mark.parametrize("name", LEARNING)
+@for_each("name", LEARNING)
 def test_learns_the_order(name: str) -> None:
     model = _model(name)
     features, seconds = _data(200, 0)
@@ -64,7 +65,7 @@ def test_random_knows_nothing_but_is_repeatable() -> None:
     np.testing.assert_array_equal(first, two.predict(features))
 
 
-@pytest.mark.parametrize("name", LEARNING)
+@for_each("name", LEARNING)
 def test_the_same_data_gives_the_same_scores(name: str) -> None:
     features, seconds = _data(60, 0)
     scores = []
@@ -75,7 +76,7 @@ def test_the_same_data_gives_the_same_scores(name: str) -> None:
     np.testing.assert_array_equal(*scores)
 
 
-@pytest.mark.parametrize("name", ["random", *LEARNING])
+@for_each("name", ["random", *LEARNING])
 def test_little_and_odd_data(name: str) -> None:
     model = _model(name)
     assert model.predict(np.zeros((3, 2))).shape == (3,)
@@ -97,7 +98,7 @@ def _tasks(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return features, np.where(groups, 1000 * seconds, seconds), groups
 
 
-@pytest.mark.parametrize("name", LEARNING)
+@for_each("name", LEARNING)
 def test_tasks_are_learnt_together(name: str) -> None:
     model = _model(name)
     features, seconds, groups = _tasks(200, 0)
@@ -106,7 +107,7 @@ def test_tasks_are_learnt_together(name: str) -> None:
     assert _concordance(-model.predict(unseen), truth) > 0.7
 
 
-@pytest.mark.parametrize("name", LEARNING)
+@for_each("name", LEARNING)
 def test_the_order_of_groups_and_their_numbers_play_no_part(name: str) -> None:
     features, seconds, groups = _tasks(60, 0)
     one, two = _model(name), _model(name)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.arith.expr import Expr, Load, Var, const, maximum, minimum, select
 from tilewright.core.dtypes import I64
 from tilewright.tune.features.index_footprint import ANYWHERE, IndexFootprint, footprint, of_loop
@@ -14,7 +13,7 @@ def _footprint(e: Expr) -> IndexFootprint:
     return footprint(e, ENV, {})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("e", "expected"),
     [
         (const(5), IndexFootprint(5)),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.schedule.programs import conv, dense, matmul, softmax
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
@@ -21,8 +22,8 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("scheduled", [False, True])
+@for_each("name", PROGRAMS)
+@for_each("scheduled", [False, True])
 def test_every_program_has_a_row(name: str, scheduled: bool) -> None:
     func = PROGRAMS[name]
     if scheduled and name != "nothing":

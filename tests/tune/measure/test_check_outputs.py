@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.core.dtypes import dtype
 from tilewright.runtime.binding import Port
 from tilewright.tune.measure.check_outputs import wrong
@@ -25,7 +25,7 @@ def test_within_what_the_type_allows() -> None:
     assert check([], []) == ""
 
 
-@pytest.mark.parametrize("element", ["i64", "u8", "bool"])
+@for_each("element", ["i64", "u8", "bool"])
 def test_whole_numbers_are_exact(element: str) -> None:
     assert check([1, 0, 1], [1, 0, 1], element) == ""
     assert check([1, 0, 0], [1, 0, 1], element) != ""

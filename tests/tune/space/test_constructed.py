@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tests.for_each import for_each
 from tests.tune.space.structures import FEW, STRUCTURES, check_draws, func_of
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.trace import parse_trace
@@ -26,8 +27,8 @@ def test_many_drawn_schedules_are_legal_and_compute_the_same(name: str) -> None:
     check_draws(name, ConstructedSpace, range(1, 7), legality=True)
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
-@pytest.mark.parametrize("target", [host(), CPUS["x86-64-v4"]], ids=["native", "x86"])
+@for_each("name", STRUCTURES)
+@for_each("target", [host(), CPUS["x86-64-v4"]], ids=["native", "x86"])
 def test_defaults_are_what_is_compiled_without_a_space(name: str, target) -> None:
     func, constants = func_of(name)
     space = ConstructedSpace(func, constants, target)

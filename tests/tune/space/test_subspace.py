@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
-
+from tests.for_each import for_each
 from tests.tune.spaces import smooth
 from tilewright.tune.space.knobs import KnobSpace
 from tilewright.tune.space.space import Choose, Site, contains
@@ -11,7 +10,7 @@ from tilewright.tune.space.subspace import Subspace, largest_subspace
 from tilewright.tune.space.variation import enumerate_all, neighbours
 
 
-@pytest.mark.parametrize("limit", [1, 10, 300])
+@for_each("limit", [1, 10, 300])
 def test_a_part_is_as_large_as_asked_for(limit: int) -> None:
     whole = smooth()
     part = largest_subspace(whole, limit)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.schedule.programs import matmul
 from tilewright.core.errors import ConfigError
 from tilewright.target.host import host
@@ -32,7 +33,7 @@ OURS = [name for name in SPACES if name not in PUBLISHED]
 EASY = ("linear_1x4096x4096", "rowsum_4096x4096")
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@for_each("name", PUBLISHED)
 def test_published_spaces(name: str) -> None:
     space = tabular_space(name)
     count, optimum, share = PUBLISHED[name]
@@ -79,7 +80,7 @@ def test_a_path_names_a_file(tmp_path: Path) -> None:
     assert "convolution-a100" in caught.value.help
 
 
-@pytest.mark.parametrize("name", SCHEDULE_SPACES.names())
+@for_each("name", SCHEDULE_SPACES.names())
 def test_spaces_of_schedules_have_names(name: str) -> None:
     space = SCHEDULE_SPACES.get(name)(matmul(16, 16, 16), frozenset("w"), host())
     assert space.default().decisions

@@ -8,6 +8,7 @@ from statistics import median
 
 import pytest
 
+from tests.for_each import for_each
 from tests.tune.spaces import FAILING, measure, smooth
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.cost.ridge import RidgeCost
@@ -35,7 +36,7 @@ def test_the_same_seed_gives_the_same_search(name: str) -> None:
     assert (runs[0] == runs[2]) == (name == "grid")
 
 
-@pytest.mark.parametrize("name", ALL)
+@for_each("name", ALL)
 def test_nothing_is_proposed_twice_and_small_spaces_are_used_up(name: str) -> None:
     space = KnobSpace({"a": (1, 2, 3, 4), "b": (1, 2, 3), "c": (1, 2)}, lambda k: k["a"] != 2)
     strategy = _start(name, 0, space)
@@ -44,7 +45,7 @@ def test_nothing_is_proposed_twice_and_small_spaces_are_used_up(name: str) -> No
     assert strategy.propose(4) == []
 
 
-@pytest.mark.parametrize("name", ALL)
+@for_each("name", ALL)
 def test_what_earlier_runs_measured_is_not_proposed_again(name: str) -> None:
     space = KnobSpace({"a": (1, 2, 3, 4), "b": (1, 2, 3)})
     earlier = search(_start(name, 0, space), _one_second, 8, batch=8)
@@ -68,7 +69,7 @@ def test_better_than_random_by_far(name: str) -> None:
     assert left[name] < 0.5 * left["random"]
 
 
-@pytest.mark.parametrize("name", ALL)
+@for_each("name", ALL)
 def test_a_space_where_everything_fails_is_searched_nevertheless(name: str) -> None:
     def failing(candidates: Sequence[Candidate]) -> list[Result]:
         return [Result(candidate, failure="crash") for candidate in candidates]
@@ -88,7 +89,7 @@ def test_failures_teach_to_avoid_them(name: str) -> None:
     assert median(shares) < 0.125 / 2
 
 
-@pytest.mark.parametrize("name", ALL)
+@for_each("name", ALL)
 def test_what_the_space_finds_illegal_is_not_proposed(name: str) -> None:
     class Strict(KnobSpace):
         def legal(self, candidate: Candidate) -> bool:

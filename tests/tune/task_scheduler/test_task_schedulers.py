@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from tests.for_each import for_each
 from tilewright.tune.task_scheduler.ansor import AnsorScheduler
 from tilewright.tune.task_scheduler.gradient import GradientScheduler
 from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
@@ -41,7 +42,7 @@ def test_all_are_tested() -> None:
     assert set(TASK_SCHEDULERS.names()) == set(ALL)
 
 
-@pytest.mark.parametrize("name", ALL)
+@for_each("name", ALL)
 def test_every_task_comes_first_once_and_all_end(name: str) -> None:
     scheduler = TASK_SCHEDULERS.get(name)(_tasks())
     assert scheduler.latency == math.inf

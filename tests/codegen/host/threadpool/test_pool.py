@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from tests.codegen.host.threadpool.native_pool import NativePool
+from tests.for_each import for_each
 from tilewright.codegen.host.threadpool.pool import CHUNKS, MAX_THREADS, threadpool_ir
 from tilewright.core.errors import UnsupportedError
 
@@ -196,7 +197,7 @@ def test_compiles_for_each_target(triple: str) -> None:
     assert machine.emit_object(module)
 
 
-@pytest.mark.parametrize("triple", ["riscv64-unknown-linux-gnu", "arm64-apple-darwin"])
+@for_each("triple", ["riscv64-unknown-linux-gnu", "arm64-apple-darwin"])
 def test_unsupported_target(triple: str) -> None:
     with pytest.raises(UnsupportedError, match="Linux on aarch64, x86_64"):
         threadpool_ir(triple)

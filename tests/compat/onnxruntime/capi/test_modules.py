@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 
-import pytest
-
 import tilewright.compat.onnxruntime as ours
+from tests.for_each import for_each
 
 MODULES = ("onnxruntime_pybind11_state", "_pybind_state", "onnxruntime_inference_collection")
 
 
-@pytest.mark.parametrize("name", MODULES)
+@for_each("name", MODULES)
 def test_names_are_theirs(name: str) -> None:
     here = importlib.import_module(f"tilewright.compat.onnxruntime.capi.{name}")
     there = importlib.import_module(f"onnxruntime.capi.{name}")

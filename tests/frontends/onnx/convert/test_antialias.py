@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.one_node import check, imported, results
 from tilewright.arith.expr import const
 from tilewright.core.errors import UnsupportedError
@@ -16,9 +17,9 @@ X = RNG.standard_normal((1, 2, 9, 7)).astype("f4")
 OPTIONS = {"order": ("x", "", "", "sizes"), "antialias": 1, "opset": 19}
 
 
-@pytest.mark.parametrize("mode", ["linear", "cubic"])
-@pytest.mark.parametrize("exclude", [0, 1])
-@pytest.mark.parametrize("size", [(4, 3), (9, 2), (3, 9), (1, 1)])
+@for_each("mode", ["linear", "cubic"])
+@for_each("exclude", [0, 1])
+@for_each("size", [(4, 3), (9, 2), (3, 9), (1, 1)])
 def test_against_the_reference(mode: str, exclude: int, size: tuple[int, int]) -> None:
     sizes = {"sizes": np.array([1, 2, *size])}
     check("Resize", {"x": X}, sizes, mode=mode, exclude_outside=exclude, **OPTIONS)
@@ -50,7 +51,7 @@ def test_nothing_is_left_of_an_axis() -> None:
     assert index.shape == weights.shape == (0, 1)
 
 
-@pytest.mark.parametrize("new", [2**62, 2**40])
+@for_each("new", [2**62, 2**40])
 def test_tables_beyond_all_memory(new: int) -> None:
     sizes = {"sizes": np.array([1, 2, 3, new])}
     with pytest.raises(UnsupportedError, match=f"a table of {new} x 4 numbers"):

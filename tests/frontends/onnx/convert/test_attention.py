@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.run_node import imported, node_model, run_node
 from tilewright.core.errors import Error
 
@@ -27,8 +28,8 @@ def check(op: str, inputs: list[np.ndarray | None], opset: int = 24, **kw: Any) 
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("mode", [0, 1, 2, 3])
-@pytest.mark.parametrize("mask", [None, np.bool_, np.float32])
+@for_each("mode", [0, 1, 2, 3])
+@for_each("mask", [None, np.bool_, np.float32])
 def test_everything_at_once(mode: int, mask: type | None) -> None:
     q, k, v = normal(2, 3, 24), normal(2, 3, 12), normal(2, 3, 8)
     past_k, past_v = normal(2, 2, 4, 6), normal(2, 2, 4, 4)
@@ -70,7 +71,7 @@ def test_dynamic_lengths() -> None:
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("interleaved", [0, 1])
+@for_each("interleaved", [0, 1])
 def test_rotary_embedding(interleaved: int) -> None:
     tables = [normal(9, 3), normal(9, 3)]
     positions = RNG.integers(0, 9, (2, 4))

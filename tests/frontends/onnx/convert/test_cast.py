@@ -7,6 +7,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import tilewright as tw
+from tests.for_each import for_each
 from tests.frontends.onnx.one_node import model_of
 from tilewright.core.dtypes import (
     BF16,
@@ -45,9 +46,9 @@ def _same(found: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_array_equal(found.astype("f8"), expected.astype("f8"))
 
 
-@pytest.mark.parametrize("saturate", [0, 1])
-@pytest.mark.parametrize("source", [F16, BF16, F32, F64], ids=str)
-@pytest.mark.parametrize("target", FLOAT8, ids=str)
+@for_each("saturate", [0, 1])
+@for_each("source", [F16, BF16, F32, F64], ids=str)
+@for_each("target", FLOAT8, ids=str)
 def test_to_float8(target: DType, source: DType, saturate: int) -> None:
     with np.errstate(all="ignore"):
         x = np.array(EDGES).astype(source.numpy)

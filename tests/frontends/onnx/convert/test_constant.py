@@ -9,12 +9,13 @@ import pytest
 from onnx import helper, numpy_helper
 
 import tilewright as tw
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.run_node import node_model
 from tests.frontends.onnx.onnx_ops import run_onnx
 from tilewright.core.errors import UnsupportedError
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("attrs", "expected"),
     [
         ({"value_float": 2.5}, np.array(2.5, np.float32)),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.run_node import check_node, imported, node_model, run_node
 from tilewright.core.errors import Error
 
@@ -14,9 +15,9 @@ def normal(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("opset", [7, 11, 21])
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize(
+@for_each("opset", [7, 11, 21])
+@for_each("bias", [False, True])
+@for_each(
     ("x", "w", "attributes"),
     [
         ((1, 3, 7, 8), (4, 3, 3, 3), {}),
@@ -45,8 +46,8 @@ def test_constant_bias_is_one_addition() -> None:
     assert [n.op for n in graph.nodes] == ["conv", "add"]
 
 
-@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
-@pytest.mark.parametrize("kind", ["SAME_UPPER", "SAME_LOWER"])
+@for_each("strides", [(1, 1), (2, 3)])
+@for_each("kind", ["SAME_UPPER", "SAME_LOWER"])
 def test_automatic_padding_of_dynamic_sizes(strides: tuple[int, int], kind: str) -> None:
     kw = {"auto_pad": kind, "strides": strides, "constants": (1,)}
     w = normal(4, 3, 3, 2)
@@ -58,8 +59,8 @@ def test_automatic_padding_of_dynamic_sizes(strides: tuple[int, int], kind: str)
     check_node("Conv", inputs, **kw)
 
 
-@pytest.mark.parametrize("opset", [7, 11, 21])
-@pytest.mark.parametrize(
+@for_each("opset", [7, 11, 21])
+@for_each(
     ("x", "w", "attributes"),
     [
         ((1, 3, 4, 5), (3, 2, 3, 3), {}),
@@ -80,9 +81,9 @@ def test_conv_transpose(
         check_node("ConvTranspose", inputs, opset=opset, constants=constants, **attributes)
 
 
-@pytest.mark.parametrize("strides", [(1, 1), (2, 2), (2, 3)])
-@pytest.mark.parametrize("constants", [(), (1,)])
-@pytest.mark.parametrize("which", [0, 1])
+@for_each("strides", [(1, 1), (2, 2), (2, 3)])
+@for_each("constants", [(), (1,)])
+@for_each("which", [0, 1])
 def test_conv_transpose_of_infinity(
     which: int, constants: tuple[int, ...], strides: tuple[int, int]
 ) -> None:
@@ -92,8 +93,8 @@ def test_conv_transpose_of_infinity(
     check_node("ConvTranspose", inputs, **kw)
 
 
-@pytest.mark.parametrize("attributes", [{"pads": (1, 1, 1, 1)}, {"auto_pad": "SAME_LOWER"}])
-@pytest.mark.parametrize("constants", [(), (1,)])
+@for_each("attributes", [{"pads": (1, 1, 1, 1)}, {"auto_pad": "SAME_LOWER"}])
+@for_each("constants", [(), (1,)])
 def test_conv_transpose_of_dynamic_sizes(attributes: dict, constants: tuple[int, ...]) -> None:
     inputs = [normal(2, 3, 4, 5), normal(3, 2, 4, 3)]
     kw = {**attributes, "strides": (2, 2), "constants": constants}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from tests.for_each import for_each
 from tests.frontends.onnx.one_node import check, imported
 from tilewright.core.errors import FrontendError, UnsupportedError
 from tilewright.frontends.onnx.importer import import_onnx
@@ -12,7 +13,7 @@ from tilewright.ops.interpret import run_graph
 X = np.zeros((2, 3, 4), np.float32)
 
 
-@pytest.mark.parametrize(("start", "end"), [(0, 3), (1, 2), (-1, 9), (-9, -1), (2, 1)])
+@for_each(("start", "end"), [(0, 3), (1, 2), (-1, 9), (-9, -1), (2, 1)])
 def test_shape(start: int, end: int) -> None:
     check("Shape", {"x": X}, start=start, end=end)
     check("Shape", {"x": X}, opset=13)
@@ -23,8 +24,8 @@ def test_size() -> None:
     check("Size", {"x": np.zeros(())})
 
 
-@pytest.mark.parametrize("shape", [[2, 3], [], [0]])
-@pytest.mark.parametrize("value", [None, [1.5], [7], [True]])
+@for_each("shape", [[2, 3], [], [0]])
+@for_each("value", [None, [1.5], [7], [True]])
 def test_constant_of_shape(shape: list[int], value: list | None) -> None:
     constants = {"shape": np.array(shape, np.int64)}
     given = {} if value is None else {"value": helper.make_tensor("v", *_tensor(value))}
@@ -36,7 +37,7 @@ def _tensor(value: list) -> tuple[int, list[int], list]:
     return kinds[type(value[0])], [1], value
 
 
-@pytest.mark.parametrize(
+@for_each(
     "bounds",
     [
         (0, 5, 1),
@@ -60,7 +61,7 @@ def test_range_refusals() -> None:
         imported("Range", {"a": np.array(0)}, {"b": np.array(3), "c": np.array(1)})
 
 
-@pytest.mark.parametrize("step", [1e-30, -1e-9, 2.0**-29])
+@for_each("step", [1e-30, -1e-9, 2.0**-29])
 def test_a_range_beyond_all_memory(step: float) -> None:
     bounds = (0.5, 1.5 if step > 0 else -0.5, step)
     constants = dict(zip("abc", map(np.array, bounds), strict=True))
@@ -68,7 +69,7 @@ def test_a_range_beyond_all_memory(step: float) -> None:
         imported("Range", {}, constants)
 
 
-@pytest.mark.parametrize("bounds", [(0.0, 2.0**64, 1.0), (1e300, 0.0, -1e280)])
+@for_each("bounds", [(0.0, 2.0**64, 1.0), (1e300, 0.0, -1e280)])
 def test_a_range_of_whole_numbers_beyond_64_bits(bounds: tuple[float, ...]) -> None:
     with pytest.raises(UnsupportedError, match=r"a table of [0-9]+ numbers"):
         imported("Range", {}, dict(zip("abc", map(np.array, bounds), strict=True)))
@@ -76,7 +77,7 @@ def test_a_range_of_whole_numbers_beyond_64_bits(bounds: tuple[float, ...]) -> N
     check("Range", {}, dict(zip("abc", map(np.array, few), strict=True)))
 
 
-@pytest.mark.parametrize("to", [TensorProto.INT64, TensorProto.FLOAT])
+@for_each("to", [TensorProto.INT64, TensorProto.FLOAT])
 def test_range_of_a_dynamic_size(to: int) -> None:
     """Some exporters count in floats."""
     nodes = [
@@ -95,7 +96,7 @@ def test_range_of_a_dynamic_size(to: int) -> None:
     np.testing.assert_array_equal(y, range(4))
 
 
-@pytest.mark.parametrize("k", [-1, 0, 2])
+@for_each("k", [-1, 0, 2])
 def test_eye_like(k: int) -> None:
     check("EyeLike", {"x": np.zeros((3, 4), np.int32)}, k=k)
     check("EyeLike", {"x": np.zeros((3, 4), np.int32)}, k=k, dtype=TensorProto.DOUBLE)

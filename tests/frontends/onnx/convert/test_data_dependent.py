@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tests.for_each import for_each
 from tests.frontends.onnx.segments.segmented_models import parsed
 from tilewright.core.errors import ExecutionError, FrontendError
 from tilewright.runtime.cpu.executable import Executable
@@ -105,7 +106,7 @@ def test_parts_whose_sizes_are_inputs() -> None:
                 model(X, np.array(wrong))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "g (float[n, m] x, int64[2147483648] k) => (float[] y, int64[] i) { y, i = TopK (x, k) }",

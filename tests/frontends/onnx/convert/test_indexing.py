@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.one_node import check, imported, results
 from tilewright.core.errors import FrontendError, UnsupportedError
 
@@ -13,8 +14,8 @@ def random(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("indices", [-1, [2], [[0], [1]], [[1, -2], [0, 2]]])
+@for_each("axis", [0, 1, -1])
+@for_each("indices", [-1, [2], [[0], [1]], [[1, -2], [0, 2]]])
 def test_gather(axis: int, indices: object) -> None:
     x, places = random(3, 4, 5), np.array(indices)
     check("Gather", {"x": x, "i": places}, axis=axis)
@@ -42,7 +43,7 @@ def test_gather_elements_and_nd() -> None:
     check("GatherND", {"x": x, "i": RNG.integers(0, 3, (3, 1))}, batch_dims=1)
 
 
-@pytest.mark.parametrize("reduction", ["none", "add", "mul", "min", "max"])
+@for_each("reduction", ["none", "add", "mul", "min", "max"])
 def test_scatter(reduction: str) -> None:
     x = random(4, 3)
     rows = np.array([[0, 3, 1], [2, -4, 2]])
@@ -58,8 +59,8 @@ def test_scatter_of_old() -> None:
     np.testing.assert_array_equal(found, x)
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("depth", [np.array(4), np.array(4.0, np.float32)])
+@for_each("axis", [0, 1, -1])
+@for_each("depth", [np.array(4), np.array(4.0, np.float32)])
 def test_one_hot(axis: int, depth: np.ndarray) -> None:
     inputs = {"i": np.array([[0, 3], [-1, 2]]), "v": np.array([0.5, 2.0], np.float32)}
     check("OneHot", inputs, {"d": depth}, order=("i", "d", "v"), axis=axis)
@@ -71,7 +72,7 @@ def test_one_hot_needs_a_known_depth() -> None:
         imported("OneHot", inputs)
 
 
-@pytest.mark.parametrize("largest", [0, 1])
+@for_each("largest", [0, 1])
 def test_topk(largest: int) -> None:
     x, k = random(3, 6), {"k": np.array([4])}
     check("TopK", {"x": x}, k, outputs=("v", "i"), largest=largest, axis=-1)

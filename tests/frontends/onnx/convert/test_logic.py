@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.onnx_ops import run_onnx
 from tests.frontends.onnx.segments.segmented_models import parsed
 from tilewright.core.errors import FrontendError
@@ -26,7 +27,7 @@ def test_infinities() -> None:
     np.testing.assert_array_equal(found, [False, True, False, False])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("op", "reference"),
     [("Equal", np.equal), ("LessOrEqual", np.less_equal), ("Greater", np.greater)],
 )
@@ -35,7 +36,7 @@ def test_comparison(op: str, reference: np.ufunc) -> None:
     np.testing.assert_array_equal(run_onnx(op, a, b)[0], reference(a, b))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("bound", "known"),
     [("16777215.0", True), ("2.5", False), ("nan", False), ("inf", False), ("99999999.0", True)],
 )

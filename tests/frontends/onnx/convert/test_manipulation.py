@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
+from tests.for_each import for_each
 from tests.frontends.onnx.one_node import check, imported, results
 from tilewright.arith.expr import Var, const
 from tilewright.core.errors import FrontendError, TypeCheckError, UnsupportedError
@@ -19,7 +20,7 @@ def random(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "shape"),
     [((2, 3, 4), [0, -1]), ((2, 3, 4), [4, 0, -1]), ((2, 3), [-1]), ((0, 3), [0, 3]), ((), [1])],
 )
@@ -32,9 +33,7 @@ def test_reshape_to_nothing() -> None:
     check("Reshape", {"x": x}, {"shape": np.array([3, 0])}, allowzero=1)
 
 
-@pytest.mark.parametrize(
-    ("shape", "allowzero"), [([-1, -1], 0), ([0, 0, 0, 1], 0), ([-1, 0], 1), ([-1, 0], 0)]
-)
+@for_each(("shape", "allowzero"), [([-1, -1], 0), ([0, 0, 0, 1], 0), ([-1, 0], 1), ([-1, 0], 0)])
 def test_reshape_refuses_shapes_that_mean_nothing(shape: list[int], allowzero: int) -> None:
     with pytest.raises(FrontendError):
         imported("Reshape", {"x": random(2, 0)}, {"shape": np.array(shape)}, allowzero=allowzero)
@@ -52,7 +51,7 @@ def test_reshape_needs_a_known_shape() -> None:
         imported("Reshape", {"x": random(2, 3), "shape": np.array([6])})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("dims", "divisors", "expected"),
     [
         ((N, const(12), S, const(64)), (S, const(64)), "N * 12"),
@@ -68,12 +67,12 @@ def test_quotient(dims: tuple, divisors: tuple, expected: str) -> None:
     assert str(quotient(dims, divisors)) == expected
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2, 3, -1])
+@for_each("axis", [0, 1, 2, 3, -1])
 def test_flatten(axis: int) -> None:
     check("Flatten", {"x": random(2, 3, 4)}, axis=axis)
 
 
-@pytest.mark.parametrize("opset", [11, 13])
+@for_each("opset", [11, 13])
 def test_squeeze_and_unsqueeze(opset: int) -> None:
     x = random(1, 3, 1, 2)
     given = {"axes": [0, -2]} if opset < 13 else {}
@@ -95,12 +94,12 @@ def test_unsqueeze_refuses_an_axis_given_twice() -> None:
         imported("Unsqueeze", {"x": random(3)}, {"axes": np.array([0, -3])})
 
 
-@pytest.mark.parametrize("perm", [None, [0, 1, 2], [1, 2, 0]])
+@for_each("perm", [None, [0, 1, 2], [1, 2, 0]])
 def test_transpose(perm: list[int] | None) -> None:
     check("Transpose", {"x": random(2, 3, 4)}, **({} if perm is None else {"perm": perm}))
 
 
-@pytest.mark.parametrize("shape", [[2, 3, 4], [3, 1], [1], [], [0, 3, 1]])
+@for_each("shape", [[2, 3, 4], [3, 1], [1], [], [0, 3, 1]])
 def test_expand(shape: list[int]) -> None:
     check("Expand", {"x": random(3, 1)}, {"shape": np.array(shape, np.int64)})
 
@@ -114,7 +113,7 @@ def test_tile() -> None:
     check("Tile", {"x": random(3, 1)}, {"repeats": np.array([2, 3])})
 
 
-@pytest.mark.parametrize("upper", [0, 1])
+@for_each("upper", [0, 1])
 def test_trilu(upper: int) -> None:
     x, k = random(2, 3, 4), np.array(1)
     check("Trilu", {"x": x}, upper=upper)
@@ -122,7 +121,7 @@ def test_trilu(upper: int) -> None:
     check("Trilu", {"x": x, "k": k}, upper=upper)
 
 
-@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+@for_each("mode", ["DCR", "CRD"])
 def test_depth_and_space(mode: str) -> None:
     check("DepthToSpace", {"x": random(1, 8, 2, 3)}, blocksize=2, mode=mode)
     check("SpaceToDepth", {"x": random(1, 2, 4, 6)}, blocksize=2)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.run_node import check_node, imported, run_node
 from tilewright.core.errors import Error
 
@@ -13,8 +14,8 @@ def normal(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("opset", [8, 9, 13, 21])
-@pytest.mark.parametrize(
+@for_each("opset", [8, 9, 13, 21])
+@for_each(
     ("x", "w"),
     [
         ((3, 4), (4, 5)),
@@ -35,10 +36,10 @@ def test_matrices_stay_one_operator() -> None:
     assert [n.op for n in graph.nodes] == ["matmul"]
 
 
-@pytest.mark.parametrize("trans_a", [0, 1])
-@pytest.mark.parametrize("trans_b", [0, 1])
-@pytest.mark.parametrize("bias", [None, (), (1,), (5,), (3, 1), (3, 5)])
-@pytest.mark.parametrize("opset", [7, 11, 13])
+@for_each("trans_a", [0, 1])
+@for_each("trans_b", [0, 1])
+@for_each("bias", [None, (), (1,), (5,), (3, 1), (3, 5)])
+@for_each("opset", [7, 11, 13])
 def test_gemm(trans_a: int, trans_b: int, bias: tuple[int, ...] | None, opset: int) -> None:
     if bias is None and opset < 11:
         return  # an input that was required then
@@ -63,7 +64,7 @@ def test_symbolic_batch() -> None:
     np.testing.assert_allclose(found[0], x @ w, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("equation", ["bij,bjk->bik", "...ij,...kj->...ik", "ii,ij->j", "ij,jk"])
+@for_each("equation", ["bij,bjk->bik", "...ij,...kj->...ik", "ii,ij->j", "ij,jk"])
 def test_einsum(equation: str) -> None:
     shapes = {
         "bij,bjk->bik": [(2, 3, 4), (2, 4, 5)],

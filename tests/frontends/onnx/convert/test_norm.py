@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.run_node import check_node, imported, run_node
 from tilewright.core.errors import Error
 
@@ -18,9 +19,9 @@ def statistics(channels: int) -> list[np.ndarray]:
     return [scale, bias, mean, np.abs(normal(channels)) + 0.1]
 
 
-@pytest.mark.parametrize("opset", [7, 9, 14, 15])
-@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5), (2, 3, 4, 5)])
-@pytest.mark.parametrize("constants", [(), (1, 2, 3, 4)])
+@for_each("opset", [7, 9, 14, 15])
+@for_each("shape", [(4, 3), (2, 3, 5), (2, 3, 4, 5)])
+@for_each("constants", [(), (1, 2, 3, 4)])
 def test_batch_norm(opset: int, shape: tuple[int, ...], constants: tuple[int, ...]) -> None:
     inputs = [normal(*shape), *statistics(3)]
     check_node("BatchNormalization", inputs, opset=opset, constants=constants, epsilon=1e-3)
@@ -64,8 +65,8 @@ def test_training_batch_norm() -> None:
     np.testing.assert_allclose(new_variance, expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("axis", [-1, 1, 2])
-@pytest.mark.parametrize("bias", [False, True])
+@for_each("axis", [-1, 1, 2])
+@for_each("bias", [False, True])
 def test_layer_norm(axis: int, bias: bool) -> None:
     x = normal(2, 3, 4, 5)
     parameters = [normal(*x.shape[axis:]) for _ in range(1 + bias)]
@@ -86,21 +87,21 @@ def test_rms_norm() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("opset", [18, 21])
-@pytest.mark.parametrize("constants", [(), (1, 2)])
+@for_each("opset", [18, 21])
+@for_each("constants", [(), (1, 2)])
 def test_group_norm(opset: int, constants: tuple[int, ...]) -> None:
     per = 2 if opset == 18 else 6  # one scale a group, or one a channel
     inputs = [normal(2, 6, 4, 3), normal(per), normal(per)]
     check_node("GroupNormalization", inputs, opset=opset, num_groups=2, constants=constants)
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 7), (2, 3, 4, 5)])
+@for_each("shape", [(2, 3, 7), (2, 3, 4, 5)])
 def test_instance_norm(shape: tuple[int, ...]) -> None:
     check_node("InstanceNormalization", [normal(*shape), normal(3), normal(3)], epsilon=1e-3)
 
 
-@pytest.mark.parametrize("axis", [-1, 0, 1])
-@pytest.mark.parametrize("p", [1, 2])
+@for_each("axis", [-1, 0, 1])
+@for_each("p", [1, 2])
 def test_lp_norm(axis: int, p: int) -> None:
     check_node("LpNormalization", [normal(3, 4, 5)], axis=axis, p=p)
 
@@ -110,14 +111,14 @@ def test_mean_variance_norm() -> None:
     check_node("MeanVarianceNormalization", [normal(2, 3, 4, 5)], opset=13, axes=(2, 3))
 
 
-@pytest.mark.parametrize("size", [1, 3, 5])
+@for_each("size", [1, 3, 5])
 def test_lrn(size: int) -> None:
     check_node("LRN", [normal(2, 6, 3, 4)], size=size, alpha=0.1, beta=0.5, bias=2.0)
 
 
-@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax"])
-@pytest.mark.parametrize("axis", [None, 0, 1, 2, -1, -2])
-@pytest.mark.parametrize("opset", [7, 11, 13])
+@for_each("op", ["Softmax", "LogSoftmax", "Hardmax"])
+@for_each("axis", [None, 0, 1, 2, -1, -2])
+@for_each("opset", [7, 11, 13])
 def test_softmax(op: str, axis: int | None, opset: int) -> None:
     if opset < 11 and (axis or 0) < 0:
         return  # counted from the front only

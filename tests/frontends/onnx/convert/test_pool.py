@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.run_node import check_node, imported, run_node
 from tilewright.core.errors import Error
 
@@ -27,8 +28,8 @@ CEIL = [
 ]
 
 
-@pytest.mark.parametrize("opset", [8, 12, 21])
-@pytest.mark.parametrize(("shape", "attributes"), [*WINDOWS, *CEIL])
+@for_each("opset", [8, 12, 21])
+@for_each(("shape", "attributes"), [*WINDOWS, *CEIL])
 def test_max_pool(opset: int, shape: tuple[int, ...], attributes: dict) -> None:
     if opset < 10 and "ceil_mode" in attributes:
         return
@@ -36,7 +37,7 @@ def test_max_pool(opset: int, shape: tuple[int, ...], attributes: dict) -> None:
     check_node("MaxPool", [normal(*shape)], opset=opset, outputs=2, **attributes)
 
 
-@pytest.mark.parametrize("storage_order", [0, 1])
+@for_each("storage_order", [0, 1])
 def test_max_pool_indices(storage_order: int) -> None:
     check_node(
         "MaxPool",
@@ -49,9 +50,9 @@ def test_max_pool_indices(storage_order: int) -> None:
     )
 
 
-@pytest.mark.parametrize("opset", [7, 10, 21])
-@pytest.mark.parametrize("count", [0, 1])
-@pytest.mark.parametrize(("shape", "attributes"), [*WINDOWS, *CEIL])
+@for_each("opset", [7, 10, 21])
+@for_each("count", [0, 1])
+@for_each(("shape", "attributes"), [*WINDOWS, *CEIL])
 def test_average_pool(opset: int, count: int, shape: tuple[int, ...], attributes: dict) -> None:
     if opset < 10 and "ceil_mode" in attributes:
         return
@@ -63,14 +64,14 @@ def test_dilated_average_pool() -> None:
     check_node("AveragePool", [x], kernel_shape=(3, 2), dilations=(2, 3), pads=(1, 1, 1, 1))
 
 
-@pytest.mark.parametrize("p", [1, 2, 3])
-@pytest.mark.parametrize("opset", [7, 11, 18])
+@for_each("p", [1, 2, 3])
+@for_each("opset", [7, 11, 18])
 def test_lp_pool(p: int, opset: int) -> None:
     check_node("LpPool", [normal(1, 2, 7, 8)], opset=opset, kernel_shape=(3, 2), p=p)
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 5, 4), (2, 3, 7), (1, 2, 3, 4, 5)])
-@pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalMaxPool"])
+@for_each("shape", [(2, 3, 5, 4), (2, 3, 7), (1, 2, 3, 4, 5)])
+@for_each("op", ["GlobalAveragePool", "GlobalMaxPool"])
 def test_global_pools(op: str, shape: tuple[int, ...]) -> None:
     check_node(op, [normal(*shape)])
     x = normal(*shape)
@@ -78,12 +79,12 @@ def test_global_pools(op: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(run_node(op, [x], dims=dims)[0], run_node(op, [x])[0])
 
 
-@pytest.mark.parametrize("p", [1, 2, 3])
+@for_each("p", [1, 2, 3])
 def test_global_lp_pool(p: int) -> None:
     check_node("GlobalLpPool", [normal(2, 3, 5, 4)], p=p)
 
 
-@pytest.mark.parametrize("shape", [None, (1, 2, 6, 8), (1, 2, 7, 9)])
+@for_each("shape", [None, (1, 2, 6, 8), (1, 2, 7, 9)])
 def test_max_unpool(shape: tuple[int, ...] | None) -> None:
     window = {"kernel_shape": (2, 2), "strides": (2, 2)}
     y, indices = run_node("MaxPool", [normal(1, 2, 6, 8)], outputs=2, **window)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.run_node import check_node, imported, run_node
 
 RNG = np.random.default_rng(21)
@@ -13,8 +13,8 @@ def integers(dtype: type, *shape: int) -> np.ndarray:
     return RNG.integers(info.min, info.max + 1, shape).astype(dtype)
 
 
-@pytest.mark.parametrize("w_type", [np.int8, np.uint8])
-@pytest.mark.parametrize("constants", [(), (1, 2, 3)])
+@for_each("w_type", [np.int8, np.uint8])
+@for_each("constants", [(), (1, 2, 3)])
 def test_matmul_integer(w_type: type, constants: tuple[int, ...]) -> None:
     x, w = integers(np.uint8, 3, 40), integers(w_type, 40, 5)
     zero = [np.array(77, np.uint8), np.array(3, w_type)]
@@ -45,8 +45,8 @@ def test_zeros_cost_nothing() -> None:
     assert [n.op for n in graph.nodes if n.outputs[0] in graph.outputs] == ["matmul_i32acc"]
 
 
-@pytest.mark.parametrize("pads", [(0, 0, 0, 0), (1, 0, 1, 2)])
-@pytest.mark.parametrize("groups", [1, 2])
+@for_each("pads", [(0, 0, 0, 0), (1, 0, 1, 2)])
+@for_each("groups", [1, 2])
 def test_conv_integer(pads: tuple[int, ...], groups: int) -> None:
     x, w = integers(np.uint8, 1, 4, 5, 6), integers(np.uint8, 4, 4 // groups, 3, 3)
     zeros = [np.array(100, np.uint8), np.array(7, np.uint8)]
@@ -66,7 +66,7 @@ def scale(*values: float) -> np.ndarray:
     return np.array(values if len(values) > 1 else values[0], np.float32)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@for_each("dtype", [np.uint8, np.int8])
 def test_qlinear_matmul(dtype: type) -> None:
     x, w = integers(dtype, 3, 40), integers(dtype, 40, 5)
     zeros = [np.array(z, dtype) for z in (12, 5, 9)]
@@ -74,8 +74,8 @@ def test_qlinear_matmul(dtype: type) -> None:
     check_node("QLinearMatMul", inputs, atol=0, rtol=0)
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("scales", [(0.03,), (0.01, 0.02, 0.03)])
+@for_each("bias", [False, True])
+@for_each("scales", [(0.03,), (0.01, 0.02, 0.03)])
 def test_qlinear_conv(bias: bool, scales: tuple[float, ...]) -> None:
     x, w = integers(np.uint8, 1, 2, 6, 5), integers(np.int8, 3, 2, 3, 3)
     w_zero = np.zeros(len(scales), np.int8) if len(scales) > 1 else np.array(0, np.int8)

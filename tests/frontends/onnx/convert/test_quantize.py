@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.one_node import check, results
 from tilewright.core.errors import FrontendError
 
@@ -16,7 +17,7 @@ def _x(*shape: int) -> np.ndarray:
     return (RNG.standard_normal(shape) * 300).astype("f4")
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@for_each("target", TARGETS)
 def test_one_scale_for_all(target: type) -> None:
     x = _x(5, 7)
     x[0, :3] = np.inf, -np.inf, 1e30
@@ -36,7 +37,7 @@ def test_halves_round_to_even_before_the_zero_point_is_added() -> None:
     np.testing.assert_array_equal(results("QuantizeLinear", inputs)[0], [1, 3, 3, 1, -1])
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
+@for_each("axis", [0, 1, -1])
 def test_one_scale_a_slice(axis: int) -> None:
     x = _x(3, 5, 7)
     count = x.shape[axis]
@@ -47,7 +48,7 @@ def test_one_scale_a_slice(axis: int) -> None:
     check("DequantizeLinear", {"x": q, "scale": scale, "zero": zero}, axis=axis)
 
 
-@pytest.mark.parametrize("rows", [6, 5])
+@for_each("rows", [6, 5])
 def test_one_scale_a_block(rows: int) -> None:
     """The last block may have fewer elements."""
     x = _x(rows, 3)

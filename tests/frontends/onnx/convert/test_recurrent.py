@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.run_node import check_node, imported, run_node
 from tilewright.core.errors import FrontendError, UnsupportedError
 from tilewright.driver.compile import compile
@@ -78,9 +79,7 @@ def test_a_reset_after_the_product() -> None:
     _check("GRU", both, directions=2, lengths=(4, 1))
 
 
-@pytest.mark.parametrize(
-    "name", ["Affine", "Elu", "LeakyRelu", "Relu", "Softplus", "ThresholdedRelu", "Sigmoid"]
-)
+@for_each("name", ["Affine", "Elu", "LeakyRelu", "Relu", "Softplus", "ThresholdedRelu", "Sigmoid"])
 def test_activations(name: str) -> None:
     given = {"activation_alpha": [0.3], "activation_beta": [0.4]}
     _check("RNN", {"activations": [name], **given})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.onnx_ops import run_onnx
 from tilewright.core.errors import UnsupportedError
 
@@ -19,7 +20,7 @@ def test_axes_before_and_since_they_are_inputs() -> None:
     np.testing.assert_allclose(new, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("empty", [None, np.array([], np.int64)])
+@for_each("empty", [None, np.array([], np.int64)])
 def test_no_axes_means_all_or_none(empty: np.ndarray | None) -> None:
     constants = {} if empty is None else {"axes": empty}
     total = run_onnx("ReduceSum", X, constants=constants, keepdims=0)[0]

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.one_node import check, imported, results
 from tilewright.core.errors import FrontendError, UnsupportedError
 from tilewright.frontends.onnx.convert.resize import simplest
@@ -23,19 +24,19 @@ def sizes(*values: int) -> dict[str, np.ndarray]:
     return {"sizes": np.array(values)}
 
 
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-@pytest.mark.parametrize("factors", [(2, 2), (0.6, 0.6), (1.3, 0.4), (0.25, 3)])
+@for_each("mode", ["nearest", "linear", "cubic"])
+@for_each("factors", [(2, 2), (0.6, 0.6), (1.3, 0.4), (0.25, 3)])
 def test_scales(mode: str, factors: tuple[float, float]) -> None:
     check("Resize", {"x": X}, scales(1, 1, *factors), order=SCALED, mode=mode)
 
 
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@for_each("mode", ["nearest", "linear", "cubic"])
 def test_sizes(mode: str) -> None:
     check("Resize", {"x": X}, sizes(1, 2, 7, 3), order=SIZED, mode=mode)
     check("Resize", {"x": X}, sizes(7, 3), order=SIZED, mode=mode, axes=[2, 3])
 
 
-@pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])
+@for_each("policy", ["not_larger", "not_smaller"])
 def test_aspect_ratio(policy: str) -> None:
     options = {"axes": [2, 3], "keep_aspect_ratio_policy": policy, "mode": "linear"}
     check("Resize", {"x": X}, sizes(7, 8), order=SIZED, **options)
@@ -60,8 +61,8 @@ def test_dynamic_dimensions() -> None:
     check("Resize", {"x": X}, sizes(1, 2, 7, 3), **options)
 
 
-@pytest.mark.parametrize(("op", "opset"), [("Upsample", 7), ("Upsample", 9), ("Resize", 10)])
-@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@for_each(("op", "opset"), [("Upsample", 7), ("Upsample", 9), ("Resize", 10)])
+@for_each("mode", ["nearest", "linear"])
 def test_upsample(op: str, opset: int, mode: str) -> None:
     factors = (1, 1, 2, 3)
     given = {"scales": [float(f) for f in factors]} if opset == 7 else {}
@@ -90,7 +91,7 @@ def test_antialias_matters_only_when_shrinking() -> None:
         imported("Resize", {"x": X}, region, **options)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "fraction"), [(1 / 3, (1, 3)), (0.6, (3, 5)), (2.0, (2, 1)), (224 / 227, (224, 227))]
 )
 def test_simplest_fraction(value: float, fraction: tuple[int, int]) -> None:

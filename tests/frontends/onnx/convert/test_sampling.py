@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.run_node import check_node, run_node
 from tests.frontends.onnx.one_node import check, results
 from tilewright.core.errors import FrontendError
@@ -15,10 +16,10 @@ from tilewright.ops.image.grid_sample import PADDINGS
 RNG = np.random.default_rng(8)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("mode", "padding", "corners"), list(product(("nearest", "linear", "cubic"), PADDINGS, (0, 1)))
 )
-@pytest.mark.parametrize("shape", [(2, 1, 5, 3), (1, 2, 3, 4, 2)])
+@for_each("shape", [(2, 1, 5, 3), (1, 2, 3, 4, 2)])
 def test_grid_sample(shape: tuple[int, ...], mode: str, padding: str, corners: int) -> None:
     x = RNG.standard_normal(shape).astype("f4")
     rank = len(shape) - 2

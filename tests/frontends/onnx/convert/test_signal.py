@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.run_node import check_node, imported, run_node
 from tilewright.core.errors import FrontendError, UnsupportedError
 
@@ -35,7 +36,7 @@ def test_dft_length() -> None:
         imported("DFT", [x], dims={0: (2, "T", 2)})
 
 
-@pytest.mark.parametrize("onesided", [0, 1])
+@for_each("onesided", [0, 1])
 def test_stft(onesided: int) -> None:
     x = RNG.standard_normal((2, 70, 1)).astype("f4")
     window, step = np.hanning(16).astype("f4"), np.array(7)
@@ -77,7 +78,7 @@ def test_mel_weight_matrix() -> None:
     check_node("MelWeightMatrix", numbers, constants=range(5), opset=17, output_datatype=11)
 
 
-@pytest.mark.parametrize(("bins", "length"), [(2**62, 0), (0, 2**62)])
+@for_each(("bins", "length"), [(2**62, 0), (0, 2**62)])
 def test_bins_beyond_all_memory(bins: int, length: int) -> None:
     numbers = [np.array(v) for v in (bins, length, 8192)] + [np.array(v, "f4") for v in (0, 4000)]
     with pytest.raises(FrontendError, match=f"{bins} bins of {length} samples"):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.one_node import check, imported, results
 from tilewright.arith.expr import Var
 from tilewright.core.errors import FrontendError, UnsupportedError
@@ -61,7 +62,7 @@ def test_concat_of_symbolic_sizes() -> None:
     assert str(graph.types["y"]) == "f32[A + B, D]"
 
 
-@pytest.mark.parametrize("outputs", [("a", "b"), ("a", "b", "c"), ("a", "b", "c", "d")])
+@for_each("outputs", [("a", "b"), ("a", "b", "c"), ("a", "b", "c", "d")])
 def test_split_in_equal_parts(outputs: tuple[str, ...]) -> None:
     x = random(2, 7)
     check("Split", {"x": x}, outputs=outputs, axis=1, num_outputs=len(outputs))
@@ -80,7 +81,7 @@ def test_split_in_given_parts() -> None:
         imported("Split", {"x": x}, arrays(split=[2, 2, 2]), outputs=outputs, axis=1)
 
 
-@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+@for_each("mode", ["constant", "edge", "reflect", "wrap"])
 def test_pad(mode: str) -> None:
     check("Pad", {"x": random(3, 4)}, arrays(pads=[1, 2, 0, 3]), mode=mode)
 
@@ -111,6 +112,6 @@ def test_no_padding_is_nothing() -> None:
     assert [n.op for n in graph.nodes] == ["identity"]
 
 
-@pytest.mark.parametrize("size", [4, 5, 7, 8, 10, 11])
+@for_each("size", [4, 5, 7, 8, 10, 11])
 def test_center_crop_pad(size: int) -> None:
     check("CenterCropPad", {"x": random(3, 7)}, arrays(shape=[size]), axes=[1])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.run_node import check_compiled
 from tests.frontends.onnx.one_node import check, imported, results
 from tilewright.core.errors import FrontendError, UnsupportedError
@@ -24,9 +25,9 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
-@pytest.mark.parametrize("lengths", [(1, 1), (1, 2), (2, 2)])
-@pytest.mark.parametrize("skips", [0, 2, 5])
+@for_each("mode", ["TF", "IDF", "TFIDF"])
+@for_each("lengths", [(1, 1), (1, 2), (2, 2)])
+@for_each("skips", [0, 2, 5])
 def test_against_the_reference(mode: str, lengths: tuple[int, int], skips: int) -> None:
     options = {**OPTIONS, "mode": mode, "max_skip_count": skips}
     options |= {"min_gram_length": lengths[0], "max_gram_length": lengths[1]}

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.for_each import for_each
 from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.model.detach_weights import MIN_VIEW_BYTES, strip
 
@@ -37,7 +38,7 @@ def test_cut_data_is_a_view() -> None:
     assert strip(memoryview(data)).raw[0].obj is data
 
 
-@pytest.mark.parametrize("keep", [1, 7, 100, -1, -5000])
+@for_each("keep", [1, 7, 100, -1, -5000])
 def test_truncated(keep: int) -> None:
     data = _model(np.zeros(MIN_VIEW_BYTES * 2, np.float32)).SerializeToString()
     with pytest.raises(FrontendError) as caught:
@@ -45,7 +46,7 @@ def test_truncated(keep: int) -> None:
     assert caught.value.code == "onnx.damaged"
 
 
-@pytest.mark.parametrize("data", [b"\xff" * 40, b"\x0b", b"version https://git-lfs"])
+@for_each("data", [b"\xff" * 40, b"\x0b", b"version https://git-lfs"])
 def test_garbage(data: bytes) -> None:
     with pytest.raises(FrontendError) as caught:
         strip(memoryview(data))

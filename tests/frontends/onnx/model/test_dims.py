@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from onnx import TensorShapeProto
 
+from tests.for_each import for_each
 from tilewright.arith.expr import Var, const
 from tilewright.core.errors import ConfigError
 from tilewright.frontends.onnx.model.dims import Dims
@@ -56,7 +57,7 @@ def test_fixed_but_not_there() -> None:
     assert "batch" in caught.value.help
 
 
-@pytest.mark.parametrize("size", [-1, 2.0, True, "3"])
+@for_each("size", [-1, 2.0, True, "3"])
 def test_not_a_size(size: object) -> None:
     with pytest.raises(ConfigError, match="not a size"):
         Dims({"n": size})  # type: ignore[dict-item]

@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 from onnx import TensorProto, helper
 
+from tests.for_each import for_each
 from tilewright.core.dtypes import DTYPES as OURS
 from tilewright.core.errors import UnsupportedError
 from tilewright.frontends.onnx.model.dtypes import DTYPES, onnx_dtype
 
 
-@pytest.mark.parametrize("code", [c for c in TensorProto.DataType.values() if c])
+@for_each("code", [c for c in TensorProto.DataType.values() if c])
 def test_every_type_of_onnx_is_known(code: int) -> None:
     found = onnx_dtype(code)
     if code != TensorProto.STRING:

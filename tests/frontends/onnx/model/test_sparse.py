@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import SparseTensorProto, numpy_helper
 
+from tests.for_each import for_each
 from tilewright.core.errors import FrontendError, UnsupportedError
 from tilewright.frontends.onnx.model.sparse import dense
 from tilewright.frontends.onnx.model.tensors import TensorReader
@@ -32,7 +33,7 @@ def test_both_forms_of_indices() -> None:
     assert array(np.array(["a"], object), [1], 2).tolist() == ["", "a"]
 
 
-@pytest.mark.parametrize("indices", [[6], [-1], [[0, 3]], [[0, 1, 2]], [0, 1]])
+@for_each("indices", [[6], [-1], [[0, 3]], [[0, 1, 2]], [0, 1]])
 def test_indices_that_do_not_fit(indices: list[int]) -> None:
     with pytest.raises(FrontendError, match="sparse tensor 'w'"):
         array(np.ones(1, np.float32), indices, 2, 3)

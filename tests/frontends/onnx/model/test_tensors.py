@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.for_each import for_each
 from tilewright.core.dtypes import DTYPES, DType
 from tilewright.core.errors import FrontendError, UnsupportedError
 from tilewright.frontends.onnx.model.tensors import TensorReader
@@ -23,7 +24,7 @@ def _external(location: str, shape: tuple[int, ...] = (2, 3), **entries: int) ->
     return tensor
 
 
-@pytest.mark.parametrize(
+@for_each(
     "dtype",
     ["float32", "float64", "float16", "int8", "uint16", "int64", "bool", "complex64", "bfloat16"],
 )

@@ -7,6 +7,7 @@ import random
 import pytest
 from onnx import TensorProto, helper
 
+from tests.for_each import for_each
 from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.model.toposort import node_name, ordered
 
@@ -39,7 +40,7 @@ def test_nested_graphs_read_from_outside() -> None:
         ordered([branch], {"c", "x"}, "m")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("nodes", "code"),
     [
         ([helper.make_node("Relu", ["q"], ["y"], name="here")], "onnx.undefined-value"),

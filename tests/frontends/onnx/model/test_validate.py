@@ -4,6 +4,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
+from tests.for_each import for_each
 from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.model import validate
 from tilewright.frontends.onnx.model.validate import check_wellformed
@@ -47,7 +48,7 @@ def test_valid_models_pass() -> None:
     check_wellformed(_model(helper.make_node("Nope", ["x"] * 9, ["y"], domain="d")), "m.onnx")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("inputs", "outputs", "code"),
     [
         (["x"], ["y"], "onnx.missing-input"),
@@ -62,7 +63,7 @@ def test_operands_and_results_are_counted(inputs: list[str], outputs: list[str],
     _refused(model, code, "n")
 
 
-@pytest.mark.parametrize("inputs", [["", "x"], ["x", "", "x"], [""]])
+@for_each("inputs", [["", "x"], ["x", "", "x"], [""]])
 def test_none_of_any_number_is_absent(inputs: list[str]) -> None:
     _refused(_model(helper.make_node("Concat", inputs, ["y"], name="n")), "onnx.missing-input", "n")
 

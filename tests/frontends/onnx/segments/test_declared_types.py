@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.segments.segmented_models import AXES, parsed
 from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.frontends.onnx.segments.declared_types import (
@@ -17,7 +18,7 @@ from tilewright.frontends.onnx.segments.declared_types import (
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "good", "bad"),
     [
         ("float[2]", np.ones(2, np.float32), np.ones(3, np.float32)),

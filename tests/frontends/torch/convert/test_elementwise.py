@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from tests.for_each import for_each
 from tests.frontends.torch.eager import check, imported, integers, ops, random
 
 X = torch.cat([random(3, 5), torch.tensor([[0.0, -0.0, 1e-7, -1e-7, 30.0]])])
@@ -18,35 +19,35 @@ POSITIVE = ["log", "log2", "log10", "log1p", "sqrt", "rsqrt"]
 WITHIN = ["asin", "acos", "atanh"]
 
 
-@pytest.mark.parametrize("name", UNARY)
+@for_each("name", UNARY)
 def test_unary(name: str) -> None:
     check(getattr(torch, name), X, rtol=1e-5)
 
 
-@pytest.mark.parametrize("decimals", [1, 3, -2, 40])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@for_each("decimals", [1, 3, -2, 40])
+@for_each("dtype", [torch.float32, torch.float16], ids=str)
 def test_round_to_decimals(dtype: torch.dtype, decimals: int) -> None:
     ties = torch.tensor([0.05, 0.15, 0.25, 2.5, 149.99, 150.0, 250.0, -0.0, torch.inf, torch.nan])
     x = torch.cat([random(20) * 300, ties]).to(dtype)
     check(lambda a: torch.round(a, decimals=decimals), x, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("name", POSITIVE)
+@for_each("name", POSITIVE)
 def test_on_positive_numbers(name: str) -> None:
     check(getattr(torch, name), X.abs() + 1e-6)
 
 
-@pytest.mark.parametrize("name", WITHIN)
+@for_each("name", WITHIN)
 def test_within_one(name: str) -> None:
     check(getattr(torch, name), X.clamp(-0.99, 0.99))
 
 
-@pytest.mark.parametrize("name", ["relu", "trunc", "log1p", "expm1", "sigmoid", "sign", "floor"])
+@for_each("name", ["relu", "trunc", "log1p", "expm1", "sigmoid", "sign", "floor"])
 def test_edges(name: str) -> None:
     check(getattr(torch, name), EDGES)
 
 
-@pytest.mark.parametrize("name", ["abs", "neg", "sign", "floor", "ceil", "trunc", "exp", "sqrt"])
+@for_each("name", ["abs", "neg", "sign", "floor", "ceil", "trunc", "exp", "sqrt"])
 def test_on_integers(name: str) -> None:
     check(getattr(torch, name), integers(0, 9, 7, dtype=torch.int32))
 
@@ -59,12 +60,12 @@ ACTIVATIONS: list[Callable[..., torch.Tensor]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(len(ACTIVATIONS)))
+@for_each("number", range(len(ACTIVATIONS)))
 def test_activations(number: int) -> None:
     check(ACTIVATIONS[number], random(4, 6) * 3)
 
 
-@pytest.mark.parametrize("name", ["silu", "gelu", "hardswish", "mish"])
+@for_each("name", ["silu", "gelu", "hardswish", "mish"])
 def test_an_activation_is_one_operator(name: str) -> None:
     assert len(imported(getattr(F, name), X).nodes) == 1
 
@@ -129,7 +130,7 @@ def test_clamps() -> None:
     check(lambda x: x.clamp(0, 3), integers(-9, 9, 6))
 
 
-@pytest.mark.parametrize("to", [torch.float64, torch.int32, torch.bool, torch.float16, torch.uint8])
+@for_each("to", [torch.float64, torch.int32, torch.bool, torch.float16, torch.uint8])
 def test_casts(to: torch.dtype) -> None:
     check(lambda x: x.to(to), torch.tensor([0.0, 1.6, 2.5, 100.0]))
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.for_each import for_each
 from tests.frontends.torch.eager import check, imported, random
 from tilewright.core.errors import UnsupportedError
 
@@ -29,7 +30,7 @@ def test_average_pools() -> None:
         imported(nn.AvgPool2d(2, divisor_override=3), random(1, 2, 4, 4))
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, (4, 7)])
+@for_each("size", [1, 2, 3, 5, (4, 7)])
 def test_adaptive_average(size: int | tuple[int, int]) -> None:
     check(nn.AdaptiveAvgPool2d(size), random(2, 3, 8, 7))
 

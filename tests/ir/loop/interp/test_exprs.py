@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.for_each import for_each
 from tests.strategies_loop import ELEMENT_DTYPES, elements
 from tilewright.arith.expr import Binary, Expr, Load, Var, const
 from tilewright.arith.vector import Ramp
@@ -77,7 +77,7 @@ def test_three_ways_to_run_an_expression(e):
     assert_same_bits(scalar, run_lanes(e))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("dtype", "op", "a", "b", "expected"),
     [
         (I8, "add", 127, 1, -128),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.errors import ExecutionError
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.text import parse_func
@@ -127,7 +128,7 @@ def test_a_block_outside_its_domain(golden):
     golden(str(caught.value))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("array", "message"),
     [
         (np.zeros((4, 4), np.float64), "cannot be an array of float64"),

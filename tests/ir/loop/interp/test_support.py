@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tilewright.core.dtypes import BOOL, F32, I8, I32, I64, U8
 from tilewright.core.errors import ExecutionError
 from tilewright.ir.loop.interp import support
 
 
-@pytest.mark.parametrize("a", [-7, -1, 0, 5, 8])
-@pytest.mark.parametrize("b", [-3, -1, 0, 1, 4])
+@for_each("a", [-7, -1, 0, 5, 8])
+@for_each("b", [-3, -1, 0, 1, 4])
 def test_divisions(a, b):
     assert support.div(a, b) == (math.trunc(a / b) if b else 0)
     assert support.rem(a, b) == (int(math.fmod(a, b)) if b else 0)
@@ -19,7 +20,7 @@ def test_divisions(a, b):
     assert support.mod(a, b) == (a % b if b else 0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "dtype", "expected"),
     [
         (1.9, I32, 1),

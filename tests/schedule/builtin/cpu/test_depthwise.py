@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native, random_inputs
+from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import check, kinds, scheduled
 from tilewright.arith.expr import Expr, Var
 from tilewright.core.dtypes import F32
@@ -94,8 +95,8 @@ def test_what_is_not_finite(op: str, layout: str) -> None:
     check_native(graph, inputs).close()
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("op", ["conv", "max_pool", "average_pool"])
+@for_each("layout", LAYOUTS)
+@for_each("op", ["conv", "max_pool", "average_pool"])
 def test_the_schedule_keeps_the_meaning(op: str, layout: str) -> None:
     assert check(_windows(op, layout, 8, (6, 8)), {}) == ["depthwise"]
 
@@ -131,7 +132,7 @@ def test_strips_compute_the_same() -> None:
     check_native(graph, random_inputs(graph), threads=2).close()
 
 
-@pytest.mark.parametrize("op", ["conv", "max_pool"])
+@for_each("op", ["conv", "max_pool"])
 def test_channels_first_copy_one_channel_at_a_time(op: str) -> None:
     (kernel,) = scheduled(_windows(op, "channels_first", 16, (64, 64)))
     text = print_func(kernel.func)

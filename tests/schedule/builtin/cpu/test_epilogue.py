@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tests.schedule.programs import check_schedule, dense
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue, unroll_and_vectorize
 from tilewright.schedule.schedule import Schedule
 
 
-@pytest.mark.parametrize("unroll_rows", [False, True])
+@for_each("unroll_rows", [False, True])
 def test_an_epilogue_runs_on_each_tile_in_vectors(unroll_rows: bool) -> None:
     before = dense(6, 8, 4)
     sch = Schedule(before)

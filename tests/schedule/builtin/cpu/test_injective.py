@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.differential.kernel_graphs import KERNELS
+from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import check, kinds, scheduled
 from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F32, I8
@@ -19,8 +18,8 @@ def _negated(*shape: int, dtype=F32) -> Graph:
     return g.graph(g.add("neg", g.input("x", tensor(dtype, *shape))))
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 3, 5), (3, 17, 4), (1, 40, 1)])
-@pytest.mark.parametrize("name", ["transposes", "rearranged", "gathered"])
+@for_each("sizes", [(1, 1, 1), (2, 3, 5), (3, 17, 4), (1, 40, 1)])
+@for_each("name", ["transposes", "rearranged", "gathered"])
 def test_meaning(name: str, sizes: tuple[int, int, int]) -> None:
     check(KERNELS[name](3, 17, 4), {})
     check(KERNELS[name](*map(Var, "MNK")), dict(zip("MNK", sizes, strict=True)))
@@ -45,7 +44,7 @@ def test_a_scalar() -> None:
     assert check(_negated(), {}) == ["injective"]
 
 
-@pytest.mark.parametrize(("columns", "vectors"), [(88, 8), (96, 16), (20, 16)])
+@for_each(("columns", "vectors"), [(88, 8), (96, 16), (20, 16)])
 def test_rows_with_a_rest_are_not_all_guards(columns: int, vectors: int) -> None:
     """Iterations of whole vectors where some divide the columns; else their loop stays apart."""
     g = GraphBuilder("f")
@@ -57,7 +56,7 @@ def test_rows_with_a_rest_are_not_all_guards(columns: int, vectors: int) -> None
     assert (parallel.extent is Var("N")) == (columns % vectors != 0)
 
 
-@pytest.mark.parametrize("width", [7, 32, 45])
+@for_each("width", [7, 32, 45])
 def test_planes_are_read_in_vectors_and_written_side_by_side(width: int) -> None:
     g = GraphBuilder("f")
     x = g.input("x", tensor(F32, 3, 5, width))

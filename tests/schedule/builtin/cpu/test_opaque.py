@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import check, kinds, scheduled
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32, I64
@@ -31,7 +30,7 @@ def _scatter(rows: object, columns: object) -> Graph:
     return g.graph(g.add("scatter_elements", x, i, u, attrs=attrs))
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
+@for_each("axis", [0, 1, 2])
 def test_scans(axis: int) -> None:
     assert check(_cumsum(3, 4, 5, axis=axis), {}) == ["opaque"]
     check(_cumsum(3, Var("N"), 5, axis=axis), {"N": 0})

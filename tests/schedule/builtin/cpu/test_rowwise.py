@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
+from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import check, kinds, scheduled, sources
 from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F32
@@ -17,8 +18,8 @@ from tilewright.target.registry import CPUS
 NAMES = ("softmax", "layer_norm", "sum_rows", "sum_all")
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 19, 7), (2, 64, 5)])
-@pytest.mark.parametrize("name", NAMES)
+@for_each("sizes", [(1, 1, 1), (3, 19, 7), (2, 64, 5)])
+@for_each("name", NAMES)
 def test_meaning(name: str, sizes: tuple[int, int, int]) -> None:
     assert "rowwise" in check(KERNELS[name](*sizes), {}) or 1 in sizes
 

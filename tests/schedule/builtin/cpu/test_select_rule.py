@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS, NEEDS_FIXED_CHANNELS
+from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import check, scheduled
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
@@ -25,13 +26,13 @@ RULES = {
 CASES = [(name, rule) for rule, names in RULES.items() for name in names]
 
 
-@pytest.mark.parametrize(("name", "rule"), CASES, ids=[n for n, _ in CASES])
+@for_each(("name", "rule"), CASES, ids=[n for n, _ in CASES])
 def test_structure_decides_the_rule(name: str, rule: str) -> None:
     found = {s.rule for s in scheduled(KERNELS[name](20, 24, 32))}
     assert rule in found
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@for_each("name", KERNELS)
 def test_replay_and_verification_on_wide_vectors(name: str) -> None:
     scheduled(KERNELS[name](33, 20, 40), CPUS["x86-64-v4"])
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.schedule.programs import func_of
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Func
@@ -35,8 +35,8 @@ def _result(func: Func, n: int) -> np.ndarray:
     return y
 
 
-@pytest.mark.parametrize(("factor", "lanes"), [(0, 4), (4, 4), (16, 4), (8, 8), (64, 16)])
-@pytest.mark.parametrize("n", [1, 16, 64, 70])
+@for_each(("factor", "lanes"), [(0, 4), (4, 4), (16, 4), (8, 8), (64, 16)])
+@for_each("n", [1, 16, 64, 70])
 def test_meaning(factor: int, lanes: int, n: int) -> None:
     for extent in (str(n), "N"):
         before = _sums(extent)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native, random_inputs
+from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import check, kinds, scheduled
 from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import BF16, BOOL, F32, F64, I8, DType
@@ -46,7 +47,7 @@ def test_other_types(dtype: DType) -> None:
     check_native(graph, random_inputs(graph)).close()
 
 
-@pytest.mark.parametrize(("shape", "perm"), SHAPES[:5])
+@for_each(("shape", "perm"), SHAPES[:5])
 def test_the_schedule_keeps_the_meaning(shape: tuple[int, ...], perm: tuple[int, ...]) -> None:
     check(_transposed(shape, perm), {})
 
@@ -75,8 +76,8 @@ def _random(shape: tuple[int, ...], dtype: DType) -> np.ndarray:
     return (np.random.default_rng(0).random(shape) * 100).astype(dtype.numpy)
 
 
-@pytest.mark.parametrize("dtype", [F32, BF16, I8])
-@pytest.mark.parametrize("name", CPUS)
+@for_each("dtype", [F32, BF16, I8])
+@for_each("name", CPUS)
 def test_a_square_fits_the_registers_twice(name: str, dtype: DType) -> None:
     (result,) = scheduled(_transposed((256, 256), (1, 0), dtype), CPUS[name])
     rows = [as_int(f.extent) or 0 for f in loops(result.func.body) if f.kind == "vectorize"]

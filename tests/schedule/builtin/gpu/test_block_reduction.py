@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS, _Maker
+from tests.for_each import for_each
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.builtin.gpu.two_launches import check_two_launches
 from tests.schedule.builtin.scheduled import sources
@@ -12,7 +13,7 @@ from tilewright.schedule.builtin.gpu import split_reduction
 from tilewright.schedule.builtin.gpu.block_reduction import BlockReductionPlan, plan_block_reduction
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "sizes", "plan"),
     [
         ("sum_all", (1, 8192, 8192), BlockReductionPlan(256, 4, 8)),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS, _Maker
+from tests.for_each import for_each
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.builtin.gpu.two_launches import check_two_launches
 from tests.schedule.builtin.scheduled import sources
@@ -19,7 +20,7 @@ def _vector(n: int, k: int, dtype: DType) -> Graph:
     return b.g.graph(b.add("relu", y))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("graph", "plan"),
     [
         (KERNELS["max_columns"](8192, 64, 128), ColumnPlan(16, 4, 16, 8, 8)),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.schedule.builtin.gpu.scheduled import check, scheduled
 from tests.schedule.builtin.scheduled import kinds
 from tilewright.arith.expr import Var
@@ -33,7 +34,7 @@ def test_steps_run_in_one_block_of_threads() -> None:
     assert kinds(result.func)["thread"]
 
 
-@pytest.mark.parametrize("shape", [(8, 1, 1), (8, 3, 1)])
+@for_each("shape", [(8, 1, 1), (8, 3, 1)])
 def test_updates_of_one_element_have_one_thread(shape: tuple[int, ...]) -> None:
     g = GraphBuilder("f")
     x, u = g.input("x", tensor(F32, *shape)), g.input("u", tensor(F32, 6, *shape[1:]))

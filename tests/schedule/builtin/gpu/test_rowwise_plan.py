@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.differential.kernel_graphs import KERNELS, Dim, _Maker
+from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F16
@@ -23,7 +22,7 @@ def _facts(name: str, *sizes: Dim) -> BlockGraph:
     return block_graph(func)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rows", "length", "plan"),
     [
         (8192, 8192, RowwisePlan(1, 256, 4, True)),

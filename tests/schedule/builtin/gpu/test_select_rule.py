@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
+from tests.for_each import for_each
 from tests.schedule.builtin.gpu.scheduled import check, scheduled
 from tests.schedule.builtin.scheduled import kinds
 from tilewright.core.dtypes import F32
@@ -37,12 +38,12 @@ def test_rules(name: str) -> None:
     assert set(rules) <= set(RULES)
 
 
-@pytest.mark.parametrize("name", ["conv", "depthwise", "max_pool"])
+@for_each("name", ["conv", "depthwise", "max_pool"])
 def test_padding_is_part_of_what_reads_it(name: str) -> None:
     assert all(len(kinds(r.func)["grid"]) == 1 for r in scheduled(KERNELS[name](4, 16, 16)))
 
 
-@pytest.mark.parametrize("name", ["depthwise", "max_pool", "transposes", "rearranged", "gathered"])
+@for_each("name", ["depthwise", "max_pool", "transposes", "rearranged", "gathered"])
 def test_meaning(name: str) -> None:
     check(KERNELS[name](3, 9, 7), {})
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import loops
 from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
@@ -18,7 +17,7 @@ func @copy(A: f32[16, 32], out B: f32[16, 32]) {
 """
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("vector", "expected"),
     [
         (0, [("thread", 64), ("unroll", 8)]),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS, _Maker
+from tests.for_each import for_each
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.builtin.gpu.two_launches import check_two_launches
 from tests.schedule.builtin.scheduled import sources
@@ -11,7 +12,7 @@ from tilewright.schedule.builtin.gpu import split_reduction
 from tilewright.schedule.builtin.gpu.split_reduction import parts_of
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "sizes", "parts"),
     [
         ("sum_all", (64, 256, 1024), 512),

@@ -4,6 +4,7 @@ import pytest
 
 from tests.codegen.gpu.test_nvptx import check_on_threads
 from tests.differential.kernel_graphs import Dim, _Maker
+from tests.for_each import for_each
 from tests.schedule.builtin.gpu.scheduled import check, finalized, scheduled
 from tests.schedule.builtin.scheduled import sources
 from tilewright.core.dtypes import F16, F32, DType
@@ -55,9 +56,7 @@ def test_rows_of_tiles_are_a_word_longer() -> None:
         assert str(tile.shape[0]) == str(row)
 
 
-@pytest.mark.parametrize(
-    ("perm", "shape"), [((1, 0), (8, 64)), ((0, 1), (64, 64)), ((1, 0, 2), (32, 32, 32))]
-)
+@for_each(("perm", "shape"), [((1, 0), (8, 64)), ((0, 1), (64, 64)), ((1, 0, 2), (32, 32, 32))])
 def test_not_where_a_tile_is_not_worth_it(perm: tuple[int, ...], shape: tuple[int, ...]) -> None:
     (result,) = scheduled(_transposed(perm, *shape))
     assert "shared" not in {b.scope for b in buffers(result.func).values()}

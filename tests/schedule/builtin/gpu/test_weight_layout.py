@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.programs import check_same
 from tilewright.ir.loop.nodes import Func
@@ -36,7 +35,7 @@ def arranged(text: str, constants: frozenset[str] = frozenset({"w"})) -> tuple[F
     return sch.func, order
 
 
-@pytest.mark.parametrize(("text", "order"), [(CONV, [0, 2, 3, 1]), (DEPTHWISE, [1, 2, 0])])
+@for_each(("text", "order"), [(CONV, [0, 2, 3, 1]), (DEPTHWISE, [1, 2, 0])])
 def test_what_is_read_side_by_side_lies_so(text: str, order: list[int]) -> None:
     assert arranged(text)[1] == order
 
@@ -56,7 +55,7 @@ def test_what_lies_so_already_stays() -> None:
     assert arranged(across)[1] == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("dtype", "rows", "order"),
     [("f16", 24, [1, 0]), ("f16", 4, []), ("f32", 24, []), ("f16", 1, [1, 0]), ("f32", 1, [1, 0])],
 )
@@ -90,9 +89,7 @@ def test_f32_of_many_rows_has_rows_and_columns_innermost() -> None:
     assert arranged(text.replace("24", "4"))[1] == []
 
 
-@pytest.mark.parametrize(
-    ("columns", "shape"), [(18, "8, 1, 32"), (130, "8, 2, 128"), (20, "8, 20")]
-)
+@for_each(("columns", "shape"), [(18, "8, 1, 32"), (130, "8, 2, 128"), (20, "8, 20")])
 def test_columns_that_are_no_whole_pieces_have_room_for_a_tile(columns: int, shape: str) -> None:
     text = f"""func @f(x: f32[24, 8], w: f32[8, {columns}], out y: f32[24, {columns}]) {{
       for i, j, k in serial(24, {columns}, 8) {{

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.schedule.intrin.cpu.bf16_dot import BF16_PAIRS
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.target.registry import CPUS
 
 
-@pytest.mark.parametrize("name", BF16_PAIRS)
+@for_each("name", BF16_PAIRS)
 def test_both_products_of_a_pair_are_added(name: str) -> None:
     lanes = int(str(pattern_of(name).params[-1].shape[0]))
     rng = np.random.default_rng(lanes)
@@ -21,7 +21,7 @@ def test_both_products_of_a_pair_are_added(name: str) -> None:
     np.testing.assert_allclose(c, expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "name"),
     [("sapphirerapids", "vdpbf16ps"), ("neoverse-v1", "bfdot"), ("x86-64-v4", ""), ("aarch64", "")],
 )

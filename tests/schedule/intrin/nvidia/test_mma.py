@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.finalize.kernel_steps import run, sample
+from tests.for_each import for_each
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.nvidia.mma import MMA, ORDERS, WARP_TILES, mma_names, mma_orders
@@ -26,7 +26,7 @@ def test_each_combination_of_signs_has_an_instruction() -> None:
     assert all(f"m16n8k32.row.col.{w}" in text for w, text in zip(words, found, strict=True))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "order"),
     [*(("bf16", o) for o in ORDERS), ("f32", "nt"), *((kind, "nt") for kind in BYTE_KINDS)],
 )

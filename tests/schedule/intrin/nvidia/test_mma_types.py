@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.schedule.intrin.nvidia.mma_types import (
     BYTE_KINDS,
     accumulator_type,
@@ -19,7 +18,7 @@ def test_a_kind_is_its_operands() -> None:
         assert kind_of(*operand_types(kind)) == kind
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "size", "total", "text"),
     [
         ("bf16", 2, "f32", "f32(a) * f32(b)"),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.schedule.intrin.nvidia.tma import (
     SIDES,
     SWIZZLE_COLUMNS,
@@ -12,7 +11,7 @@ from tilewright.schedule.intrin.nvidia.wgmma import WGMMA_N
 from tilewright.schedule.intrin.table import INTRINSICS
 
 
-@pytest.mark.parametrize("side", SIDES)
+@for_each("side", SIDES)
 def test_long_rows_come_in_panels(side: int) -> None:
     high, wide = (
         INTRINSICS[tma_load_name("bf16", *s)]
@@ -27,7 +26,7 @@ def test_long_rows_come_in_panels(side: int) -> None:
         assert f"i32 {side * SWIZZLE_COLUMNS * 2})" in row.llvm
 
 
-@pytest.mark.parametrize("side", SIDES)
+@for_each("side", SIDES)
 def test_bytes_come_k_major(side: int) -> None:
     row = INTRINSICS[tma_load_name("u8", side, 2 * SWIZZLE_COLUMNS)]
     assert row.tma_box == (side, 2 * SWIZZLE_COLUMNS)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.core.worker.processes import is_alive, until
+from tests.for_each import for_each
 from tests.tune.measure.fake_builder import ARGV
 from tests.tune.measure.local_cluster import local_cluster, worker_pids
 from tests.tune.measure.models import write_job
@@ -96,7 +97,7 @@ def test_the_package_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "tilewright[cluster]" in str(caught.value)
 
 
-@pytest.mark.parametrize("where", ["local:", "local:0", "local:x", "ray://10.0.0.1:10001"])
+@for_each("where", ["local:", "local:0", "local:x", "ray://10.0.0.1:10001"])
 def test_what_is_no_cluster(where: str) -> None:
     with pytest.raises(ConfigError, match=r"cluster\.address"), connect(where):
         pass

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
+from tests.for_each import for_each
 from tests.tune.measure.cluster.fake_cluster import FakeCluster, FakeConnection
 from tilewright.tune.measure.cluster.work_queue import WorkQueue, distribute
 
@@ -35,8 +34,8 @@ def shared(
     return queue, answered, lost
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 5, 16])
-@pytest.mark.parametrize("batch", [1, 2, 7])
+@for_each("count", [0, 1, 2, 5, 16])
+@for_each("batch", [1, 2, 7])
 def test_everything_is_answered_once(count: int, batch: int) -> None:
     connections = [FakeConnection(f"{n}") for n in range(3)]
     queue, answered, lost = shared(count, batch, *connections)
@@ -46,7 +45,7 @@ def test_everything_is_answered_once(count: int, batch: int) -> None:
     assert sum(bool(connection.calls) for connection in connections) == min(count, 3)
 
 
-@pytest.mark.parametrize("goes_after", range(12))
+@for_each("goes_after", range(12))
 def test_one_may_go_at_any_moment(goes_after: int) -> None:
     queue, answered, lost = shared(
         10, 4, FakeConnection("a", goes_after=goes_after), FakeConnection("b")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.for_each import for_each
 from tests.schedule.programs import check_same, conv, dense, matmul, softmax
 from tests.tune.space.structures import func_of
 from tilewright.arith.expr import Expr, cast
@@ -107,7 +108,7 @@ def test_gpus_have_a_structure_of_their_own() -> None:
     check_same(matmul(64, 64, 32), func, {}, exact=False)
 
 
-@pytest.mark.parametrize("level", [1, 2])
+@for_each("level", [1, 2])
 def test_consumers_are_computed_on_finished_tiles(level: int) -> None:
     before = dense(12, 24, 16)
     _, func, trace = _with(before, rule="fused-tiling", at=level)
@@ -122,7 +123,7 @@ def test_results_that_nothing_takes_over_are_kept_near() -> None:
     check_same(before, func, {}, exact=False)
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@for_each("packed", [False, True])
 def test_constants_are_packed_or_not(packed: bool) -> None:
     before = matmul(12, 24, 16)
     _, func, trace = _with(before, constants="w", rule="cache-write", pack_w=packed)
@@ -130,7 +131,7 @@ def test_constants_are_packed_or_not(packed: bool) -> None:
     check_same(before, func, {}, exact=False)
 
 
-@pytest.mark.parametrize("name", ["s", "m"])
+@for_each("name", ["s", "m"])
 def test_long_sums_are_cut(name: str) -> None:
     before = softmax(9, 64)
     _, func, trace = _with(before, **{f"{name}_rule": "rfactor"})
@@ -138,7 +139,7 @@ def test_long_sums_are_cut(name: str) -> None:
     check_same(before, func, {}, exact=False)
 
 
-@pytest.mark.parametrize("location", ["root", "y.i0"])
+@for_each("location", ["root", "y.i0"])
 def test_nests_are_computed_where_they_are_read(location: str) -> None:
     before = softmax(9, 64)
     _, func, trace = _with(before, location=location, e_rule="skip")

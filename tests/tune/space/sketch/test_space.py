@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tests.for_each import for_each
 from tests.schedule.programs import check_same, dense
 from tests.tune.space.structures import FEW, STRUCTURES, check_draws, func_of
 from tilewright.schedule.analysis.blocks import loop_of, reductions, spatial
@@ -29,7 +30,7 @@ def test_many_drawn_sketches_are_legal_and_compute_the_same(name: str) -> None:
     check_draws(name, SketchSpace, range(1, 7), legality=True)
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
+@for_each("name", STRUCTURES)
 def test_every_structure_has_sketches(name: str) -> None:
     func, constants = func_of(name)
     space = SketchSpace(func, constants, host())

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from tests.differential.native import compare
+from tests.for_each import for_each
 from tilewright.core.errors import ExecutionError, FrontendError, TypeCheckError, UnsupportedError
 from tilewright.driver.compile import compile
 from tilewright.frontends.onnx.importer import import_onnx
@@ -119,7 +120,7 @@ def test_nested_branches() -> None:
     check(m, 1, 4)
 
 
-@pytest.mark.parametrize(("width", "kept"), [(1, "concat"), (3, "neg")])
+@for_each(("width", "kept"), [(1, "concat"), (3, "neg")])
 def test_a_condition_that_is_known_leaves_one_branch(width: int, kept: str) -> None:
     m = model(
         *is_one(),
@@ -197,7 +198,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(("bad", "message"), MALFORMED, ids=range(len(MALFORMED)))
+@for_each(("bad", "message"), MALFORMED, ids=range(len(MALFORMED)))
 def test_malformed_branches(bad: Any, message: str) -> None:
     with pytest.raises(FrontendError, match=message):
         import_onnx(model(op("If", "c", "y", then_branch=bad, else_branch=NEG)))

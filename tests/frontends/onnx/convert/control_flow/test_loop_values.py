@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tests.frontends.onnx.segments.segmented_models import parsed
 from tilewright.frontends.onnx.convert.control_flow.loop_values import Growth, LoopBody
 
@@ -33,7 +32,7 @@ def test_what_is_added_to_may_be_a_counter() -> None:
     assert not list(body("row = Neg (k) k1 = Mul (x, k)").counters())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("nodes", "grows"),
     [
         ("row = Neg (x) k1 = Concat <axis = 0> (k, row)", True),

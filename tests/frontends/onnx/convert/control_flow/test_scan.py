@@ -9,6 +9,7 @@ import onnx
 import onnx.parser
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.control_flow.test_loop import check
 from tests.frontends.onnx.segments.segmented_models import parsed
 from tilewright.core.errors import ExecutionError, FrontendError
@@ -169,7 +170,7 @@ def test_what_waits_inside_runs_on_the_host() -> None:
     check(made, meaning, {"h": np.float32(1), "x": inputs(3, 4)["x"]}, native=False)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("attributes", "message"),
     [
         (", scan_output_axes = [0]", "scan_output_axes has 1 numbers for 2"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import FALSE, TRUE, Expr, Var, const
 from tilewright.frontends.onnx.convert.control_flow.trip_count import (
@@ -36,7 +35,7 @@ CONDITIONS = {
 }
 
 
-@pytest.mark.parametrize("name", CONDITIONS)
+@for_each("name", CONDITIONS)
 def test_it_counts_like_the_loop(name: str) -> None:
     after, begin = CONDITIONS[name]
     begins = (margins(begin) or []) if begin is not None else []

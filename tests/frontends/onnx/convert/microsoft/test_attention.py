@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.microsoft.microsoft_node import RNG, check_ms, normal, run_ms
 from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
 
@@ -18,7 +19,7 @@ SEEN = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], "i4")
 PAIRS = RNG.integers(0, 2, (BATCH, LENGTH, LENGTH)).astype("i4") | np.eye(LENGTH, dtype="i4")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "rest",
     [
         [],
@@ -28,7 +29,7 @@ PAIRS = RNG.integers(0, 2, (BATCH, LENGTH, LENGTH)).astype("i4") | np.eye(LENGTH
         [None, None, normal(BATCH, HEADS, LENGTH, LENGTH)],
     ],
 )
-@pytest.mark.parametrize("causal", [0, 1])
+@for_each("causal", [0, 1])
 def test_attention(rest: list[np.ndarray | None], causal: int) -> None:
     if len(rest) == 1 and rest[0] is PAIRS and causal:
         return  # a query that sees nothing has no weights
@@ -44,11 +45,9 @@ def test_attention_with_a_past_and_other_sizes() -> None:
         run_ms("Attention", [*PRODUCT, SEEN[:, None, None, :]], num_heads=HEADS)
 
 
-@pytest.mark.parametrize("bias", [None, normal(3 * HIDDEN)])
-@pytest.mark.parametrize(
-    "mask", [None, np.array([[1] * 5 + [0] * 2, [1] * 7], "i4"), np.array([5, 7], "i4")]
-)
-@pytest.mark.parametrize("scores", [None, normal(1, HEADS, LENGTH, 7)])
+@for_each("bias", [None, normal(3 * HIDDEN)])
+@for_each("mask", [None, np.array([[1] * 5 + [0] * 2, [1] * 7], "i4"), np.array([5, 7], "i4")])
+@for_each("scores", [None, normal(1, HEADS, LENGTH, 7)])
 def test_multi_head_attention(bias: Any, mask: Any, scores: Any) -> None:
     inputs = [X, normal(BATCH, 7, HIDDEN), normal(BATCH, 7, HIDDEN), bias, mask, scores]
     check_ms("MultiHeadAttention", inputs, num_heads=HEADS)
@@ -78,8 +77,8 @@ GROUPS, WIDE = (4, 2), 16
 ANGLES = [np.cos(normal(20, WIDE // 2)), np.sin(normal(20, WIDE // 2))]
 
 
-@pytest.mark.parametrize(("past", "length"), [(0, 5), (6, 1)])
-@pytest.mark.parametrize(
+@for_each(("past", "length"), [(0, 5), (6, 1)])
+@for_each(
     "options",
     [
         {},

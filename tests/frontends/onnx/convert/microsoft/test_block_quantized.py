@@ -7,13 +7,14 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.microsoft.microsoft_node import RNG, check_ms, normal, run_ms
 from tilewright.core.errors import FrontendError, UnsupportedError
 
 
-@pytest.mark.parametrize("bits", [2, 4, 8])
-@pytest.mark.parametrize(("depth", "block"), [(32, 16), (40, 16), (64, 32)])
-@pytest.mark.parametrize("zeros", ["none", "packed", "floats"])
+@for_each("bits", [2, 4, 8])
+@for_each(("depth", "block"), [(32, 16), (40, 16), (64, 32)])
+@for_each("zeros", ["none", "packed", "floats"])
 def test_weights_of_a_few_bits(bits: int, depth: int, block: int, zeros: str) -> None:
     """A block's last byte and the last block may hold more than there is."""
     columns, blocks = 3, -(-depth // block)
@@ -49,8 +50,8 @@ def test_refusals() -> None:
         run_ms("MatMulNBits", [*inputs, *indices], bits=4, block_size=16, K=16, N=3)
 
 
-@pytest.mark.parametrize("kind", [0, 1])
-@pytest.mark.parametrize(("depth", "columns", "block"), [(32, 5, 16), (17, 3, 32)])
+@for_each("kind", [0, 1])
+@for_each(("depth", "columns", "block"), [(32, 5, 16), (17, 3, 32)])
 def test_weights_that_number_the_values_of_a_table(
     kind: int, depth: int, columns: int, block: int
 ) -> None:
@@ -64,8 +65,8 @@ def test_weights_that_number_the_values_of_a_table(
         run_ms("MatMulBnb4", [inputs[0], bytes_[1:], scales], **options)
 
 
-@pytest.mark.parametrize("zeros", [False, True])
-@pytest.mark.parametrize("bits", [4, 8])
+@for_each("zeros", [False, True])
+@for_each("bits", [4, 8])
 def test_slices_of_a_quantized_table(bits: int, zeros: bool) -> None:
     """An index outside of the table gives zeros, as the operator's definition says."""
     data = RNG.integers(0, 256, (6, 40 * bits // 8)).astype("u1")

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.microsoft.microsoft_node import RNG, check_ms, normal, run_ms
 from tilewright.core.errors import FrontendError
 
@@ -15,7 +16,7 @@ def _last(x: torch.Tensor) -> np.ndarray:
     return x.permute(0, 2, 3, 1).numpy()
 
 
-@pytest.mark.parametrize("kind", ["u1", "i1"])
+@for_each("kind", ["u1", "i1"])
 def test_maxima_of_bytes(kind: str) -> None:
     x = RNG.integers(0, 256, (2, 7, 6, 3)).astype("u1").view(kind)
     window = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}
@@ -35,8 +36,8 @@ def test_convolutions() -> None:
     np.testing.assert_allclose(found, np.maximum(_last(expected) + rest, 0), atol=1e-5)
 
 
-@pytest.mark.parametrize("last", [0, 1])
-@pytest.mark.parametrize("activation", [0, 1])
+@for_each("last", [0, 1])
+@for_each("activation", [0, 1])
 def test_groups_of_channels(last: int, activation: int) -> None:
     x, scale, offset, bias = normal(2, 6, 5, 4), normal(6), normal(6), normal(6)
     skip = normal(2, 6)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.nn.functional import gelu
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.microsoft.microsoft_node import RNG, check_ms, normal, run_ms
 from tests.frontends.onnx.convert.run_node import check_node
 from tilewright.core.errors import UnsupportedError
@@ -31,7 +32,7 @@ def test_products() -> None:
     check_ms("TransposeMatMul", [normal(2, 4, 3), normal(4, 5)], alpha=2.0, transA=1)
 
 
-@pytest.mark.parametrize("transposed", [0, 1])
+@for_each("transposed", [0, 1])
 def test_products_of_operands_with_their_batch_inside(transposed: int) -> None:
     x = normal(3, 2, 5, 4) if not transposed else normal(4, 2, 5, 3)
     w = normal(4, 2, 5, 6)
@@ -64,7 +65,7 @@ def test_sums_that_onnxruntime_has_on_gpus_only() -> None:
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "numbers"),
     [("Relu", []), ("Sigmoid", []), ("LeakyRelu", [0.25]), ("Clip", [-0.5, 0.5])],
 )

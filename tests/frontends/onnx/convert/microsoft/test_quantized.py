@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.microsoft.microsoft_node import RNG, check_ms, normal
 
 A, B = (RNG.integers(0, 256, (3, 4)).astype("u1") for _ in range(2))
@@ -15,7 +15,7 @@ def _scale(value: float) -> np.ndarray:
     return np.array(value, "f4")
 
 
-@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+@for_each("op", ["QLinearAdd", "QLinearMul"])
 def test_arithmetic(op: str) -> None:
     """Halves may be rounded otherwise where the order of multiplications differs."""
     zeros = [np.array(z, "u1") for z in (128, 100, 120)]
@@ -63,7 +63,7 @@ def _bytes(*shape: int, dtype: str = "u1") -> np.ndarray:
     return RNG.integers(low, low + 256, shape).astype(dtype)
 
 
-@pytest.mark.parametrize("signed", [False, True])
+@for_each("signed", [False, True])
 def test_a_choice_between_two_quantizations(signed: bool) -> None:
     kind = "i1" if signed else "u1"
     condition = RNG.integers(0, 2, (5, 1)).astype(bool)
@@ -74,15 +74,15 @@ def test_a_choice_between_two_quantizations(signed: bool) -> None:
     check_ms("QLinearWhere", inputs, constants=(2, 3, 5, 6, 7, 8), atol=1)
 
 
-@pytest.mark.parametrize(("opset", "axis"), [(13, -1), (13, 1), (11, 1), (11, 2)])
+@for_each(("opset", "axis"), [(13, -1), (13, 1), (11, 1), (11, 2)])
 def test_softmax_of_bytes(opset: int, axis: int) -> None:
     zeros = np.array(100, "u1"), np.array(0, "u1")
     inputs = [_bytes(2, 3, 5), _scale(0.05), zeros[0], _scale(1 / 256), zeros[1]]
     check_ms("QLinearSoftmax", inputs, constants=(1, 2, 3, 4), opset_=opset, axis=axis, atol=1)
 
 
-@pytest.mark.parametrize("last", [0, 1])
-@pytest.mark.parametrize("counts", [0, 1])
+@for_each("last", [0, 1])
+@for_each("counts", [0, 1])
 def test_mean_pools_of_bytes(last: int, counts: int) -> None:
     x = _bytes(1, 7, 5, 3) if last else _bytes(1, 3, 7, 5)
     inputs = [x, _scale(0.05), np.array(100, "u1"), _scale(0.04), np.array(90, "u1")]
@@ -91,8 +91,8 @@ def test_mean_pools_of_bytes(last: int, counts: int) -> None:
     check_ms("QLinearAveragePool", inputs, constants=(1, 2, 3, 4), atol=1, **window)
 
 
-@pytest.mark.parametrize("columns", [False, True])
-@pytest.mark.parametrize("floats", [False, True])
+@for_each("columns", [False, True])
+@for_each("floats", [False, True])
 def test_gemm_of_bytes(columns: bool, floats: bool) -> None:
     scales = RNG.uniform(0.01, 0.1, 5).astype("f4") if columns else _scale(0.03)
     zeros = np.zeros(5, "i1") if columns else np.array(0, "i1")
@@ -104,7 +104,7 @@ def test_gemm_of_bytes(columns: bool, floats: bool) -> None:
     check_ms("QGemm", inputs, constants=constants, atol=1e-4 if floats else 1, **attrs)
 
 
-@pytest.mark.parametrize("last", [0, 1])
+@for_each("last", [0, 1])
 def test_convolution_of_bytes(last: int) -> None:
     x = _bytes(1, 6, 5, 3) if last else _bytes(1, 3, 6, 5)
     weights, scales = _bytes(4, 3, 3, 2, dtype="i1"), RNG.uniform(0.01, 0.03, 4).astype("f4")
@@ -114,8 +114,8 @@ def test_convolution_of_bytes(last: int) -> None:
     check_ms("QLinearConv", inputs, constants=tuple(range(1, 9)), atol=1, **attrs)
 
 
-@pytest.mark.parametrize("columns", [False, True])
-@pytest.mark.parametrize("mask", [None, np.array([3, 2], "i4"), np.array([[1, 1, 0]] * 2, "i4")])
+@for_each("columns", [False, True])
+@for_each("mask", [None, np.array([3, 2], "i4"), np.array([[1, 1, 0]] * 2, "i4")])
 def test_attention_of_bytes(columns: bool, mask: np.ndarray | None) -> None:
     scales = RNG.uniform(0.001, 0.01, 24).astype("f4") if columns else _scale(0.005)
     zeros = np.zeros(24, "i1") if columns else np.array(3, "i1")
@@ -131,7 +131,7 @@ def test_attention_of_bytes_after_a_past() -> None:
     check_ms("QAttention", inputs, constants=constants, num_heads=2, unidirectional=1, outputs=2)
 
 
-@pytest.mark.parametrize("segments", [False, True])
+@for_each("segments", [False, True])
 def test_embeddings_of_bytes(segments: bool) -> None:
     ids, kinds = RNG.integers(0, 9, (2, 5)).astype("i4"), RNG.integers(0, 2, (2, 5)).astype("i4")
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], "i4")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.ml.ml_node import check_ml, check_texts, run_ml
 from tilewright.core.errors import FrontendError
 
@@ -19,7 +20,7 @@ def _weights(count: int) -> dict[str, list[float]]:
     }
 
 
-@pytest.mark.parametrize("x", [X, (X * 9).astype("i8")])
+@for_each("x", [X, (X * 9).astype("i8")])
 def test_regression(x: np.ndarray) -> None:
     if x.dtype == np.float32:
         check_ml("LinearRegressor", [x], targets=3, **_weights(3))
@@ -29,8 +30,8 @@ def test_regression(x: np.ndarray) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["NONE", "LOGISTIC", "SOFTMAX"])
-@pytest.mark.parametrize("classes", [2, 3])
+@for_each("name", ["NONE", "LOGISTIC", "SOFTMAX"])
+@for_each("classes", [2, 3])
 def test_classes(classes: int, name: str) -> None:
     labels = [5, 7, 9][:classes]
     options = {"classlabels_ints": labels, "post_transform": name, **_weights(classes)}

@@ -7,6 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.ml.ml_node import check_ml, run_ml
 from tilewright.core.errors import FrontendError
 
@@ -15,7 +16,7 @@ X = np.array([[0.5, -2.0, 0.0], [0.25, 0.75, 1.5]], "f4")
 IDENTITY = {"coefficients": np.eye(3).reshape(-1).tolist(), "targets": 3}
 
 
-@pytest.mark.parametrize("name", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
+@for_each("name", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
 def test_transformations(name: str) -> None:
     check_ml("LinearRegressor", [X], post_transform=name, **IDENTITY)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.ml.ml_node import check_ml, check_texts, run_ml
 from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.convert.ml.svm import KERNELS
@@ -22,21 +23,21 @@ def _machine(kernel: str, vectors: int, rows: int = 1) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("one_class", [0, 1])
+@for_each("kernel", KERNELS)
+@for_each("one_class", [0, 1])
 def test_regression(kernel: str, one_class: int) -> None:
     options = {**_machine(kernel, 5), "n_supports": 5, "rho": [0.3], "one_class": one_class}
     check_ml("SVMRegressor", [X], **options)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@for_each("kernel", KERNELS)
 def test_classes(kernel: str) -> None:
     options = _machine(kernel, 6, 2)
     options |= {"vectors_per_class": [2, 3, 1], "rho": [0.3, -0.1, 0.2]}
     check_ml("SVMClassifier", [X], outputs=2, classlabels_ints=[4, 5, 6], **options)
 
 
-@pytest.mark.parametrize("name", ["NONE", "LOGISTIC"])
+@for_each("name", ["NONE", "LOGISTIC"])
 def test_two_classes(name: str) -> None:
     options = {**_machine("RBF", 5), "vectors_per_class": [2, 3], "rho": [-0.3]}
     options |= {"classlabels_ints": [4, 5], "post_transform": name}
@@ -49,7 +50,7 @@ def test_linear_classes() -> None:
     check_ml("SVMClassifier", [X], outputs=2, classlabels_ints=[4, 5, 6], **options)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@for_each("classes", [2, 3])
 def test_probabilities(classes: int) -> None:
     pairs = classes * (classes - 1) // 2
     options = {**_machine("RBF", 6, classes - 1), "vectors_per_class": [2, 4, 0][:classes]}

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.for_each import for_each
 from tilewright.frontends.onnx.convert.ml.tree_nodes import MODES, TreeNodes
 
 ANSWERS = {
@@ -22,8 +22,8 @@ def _walk(f: TreeNodes, k: int, x: float) -> int:
     return k
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("value", [0.0, 1.5, -np.inf])
+@for_each("mode", MODES)
+@for_each("value", [0.0, 1.5, -np.inf])
 def test_every_question(mode: str, value: float) -> None:
     f = TreeNodes(np.dtype("f4"))
     root, yes, no = f.new(), f.new(), f.new()

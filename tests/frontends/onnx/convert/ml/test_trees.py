@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.ml.ml_node import check_ml, check_texts, imported_ml, run_ml
 from tilewright.core.errors import FrontendError, UnsupportedError
 from tilewright.frontends.onnx.convert.ml.tree_nodes import MODES
@@ -39,22 +40,22 @@ def _trees(kind: str, ids: list[int], mode: str = "BRANCH_LEQ", missing: int = 0
     }
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("missing", [0, 1])
+@for_each("mode", MODES)
+@for_each("missing", [0, 1])
 def test_questions(mode: str, missing: int) -> None:
     x = X.copy()
     x[0], x[1, 1] = np.nan, np.nan
     check_ml("TreeEnsembleRegressor", [x], n_targets=2, **_trees("target", [0, 1], mode, missing))
 
 
-@pytest.mark.parametrize("how", ["SUM", "AVERAGE", "MIN", "MAX"])
+@for_each("how", ["SUM", "AVERAGE", "MIN", "MAX"])
 def test_joins(how: str) -> None:
     options = {"n_targets": 2, "aggregate_function": how, "base_values": [0.5, 1.0]}
     check_ml("TreeEnsembleRegressor", [X], **options, **_trees("target", [0, 1]))
 
 
-@pytest.mark.parametrize("name", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
-@pytest.mark.parametrize("positive", [False, True])
+@for_each("name", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
+@for_each("positive", [False, True])
 def test_classes(name: str, positive: bool) -> None:
     options = {"outputs": 2, "post_transform": name}
     trees = _trees("class", [0, 1, 2], positive=positive)
@@ -93,7 +94,7 @@ def test_wrong_trees() -> None:
         run_ml("TreeEnsembleRegressor", [X], **{**trees, "nodes_truenodeids": [0] * 21})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changed", "message"),
     [
         ({"nodes_featureids": [-1] * 21}, "asks for feature -1"),
@@ -112,7 +113,7 @@ def test_lists_that_do_not_fit_together(changed: dict[str, Any], message: str) -
         run_ml("TreeEnsembleRegressor", [X], **{**_trees("target", [0]), **changed})
 
 
-@pytest.mark.parametrize("targets", [2**62, 2**40])
+@for_each("targets", [2**62, 2**40])
 def test_more_targets_than_memory_holds(targets: int) -> None:
     with pytest.raises(UnsupportedError, match=f"a table of 21 x {targets} numbers"):
         run_ml("TreeEnsembleRegressor", [X], n_targets=targets, **_trees("target", [0]))

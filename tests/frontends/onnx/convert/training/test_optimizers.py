@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.convert.run_node import run_node
 from tilewright.core.errors import FrontendError
 
@@ -19,7 +20,7 @@ def _tensors(groups: int) -> list[np.ndarray]:
     ]
 
 
-@pytest.mark.parametrize("done", [0, 3])
+@for_each("done", [0, 3])
 def test_adam(done: int) -> None:
     tensors = _tensors(4)
     inputs = [np.array(0.1, "f4"), np.array(done), *tensors]
@@ -46,8 +47,8 @@ def test_adagrad() -> None:
     np.testing.assert_allclose(found[0], x - 0.25 * step / (np.sqrt(total) + 1e-2), rtol=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["standard", "nesterov"])
-@pytest.mark.parametrize("done", [0, 1])
+@for_each("mode", ["standard", "nesterov"])
+@for_each("done", [0, 1])
 def test_momentum(mode: str, done: int) -> None:
     x, g, v = _tensors(3)[::2]
     inputs = [np.array(0.5, "f4"), np.array(done), x, g, v]

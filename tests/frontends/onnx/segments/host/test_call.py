@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.segments.host.host_calls import host_call
 from tilewright.core.errors import ExecutionError
 
@@ -22,7 +23,7 @@ def test_an_integer() -> None:
     assert host_call("SequenceAt", [], np.array([3])).integer(1) == 3
 
 
-@pytest.mark.parametrize("value", [[np.array(3)], np.array([3, 4]), np.array([], np.int64)])
+@for_each("value", [[np.array(3)], np.array([3, 4]), np.array([], np.int64)])
 def test_what_is_no_single_integer(value: object) -> None:
     with pytest.raises(ExecutionError, match="input 1 is no tensor of one element"):
         host_call("SequenceAt", [], value).integer(1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from onnx import GraphProto, TensorProto, helper
 
+from tests.for_each import for_each
 from tests.frontends.onnx.segments.host.host_calls import run_host
 from tilewright.core.errors import ExecutionError
 from tilewright.frontends.onnx.segments.host.control import OF_VALUES
@@ -56,7 +57,7 @@ def test_rows_of_different_shapes() -> None:
         run_host("Loop", np.array(2), ..., np.array(3), nested=growing, body=graph)
 
 
-@pytest.mark.parametrize(("turn", "axis"), [(0, 0), (1, 1), (1, -1)])
+@for_each(("turn", "axis"), [(0, 0), (1, 1), (1, -1)])
 def test_a_scan(turn: int, axis: int) -> None:
     def sums(_: GraphProto, given: Mapping[str, Any]) -> Sequence[Any]:
         total = given["s"] + given["x"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.for_each import for_each
 from tests.frontends.onnx.segments.host.host_calls import run_host
 from tilewright.core.errors import ExecutionError
 
@@ -22,7 +23,7 @@ def encoded(kind: str) -> np.ndarray:
     return np.frombuffer(file.getvalue(), np.uint8)
 
 
-@pytest.mark.parametrize("kind", ["png", "bmp", "ppm", "tiff"])
+@for_each("kind", ["png", "bmp", "ppm", "tiff"])
 def test_lossless_formats(kind: str) -> None:
     np.testing.assert_array_equal(run_host("ImageDecoder", encoded(kind))[0], PIXELS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.segments.host.host_calls import run_host
 from tilewright.core.errors import ExecutionError
 
@@ -18,12 +19,12 @@ def test_making_and_counting() -> None:
     assert run_host("SequenceEmpty")[0] == []
 
 
-@pytest.mark.parametrize(("position", "expected"), [(0, A), (-1, C), (1, B)])
+@for_each(("position", "expected"), [(0, A), (-1, C), (1, B)])
 def test_at(position: int, expected: np.ndarray) -> None:
     assert run_host("SequenceAt", [A, B, C], np.array(position))[0] is expected
 
 
-@pytest.mark.parametrize("position", [3, -4])
+@for_each("position", [3, -4])
 def test_positions_outside(position: int) -> None:
     for op in ("SequenceAt", "SequenceErase"):
         with pytest.raises(ExecutionError, match="outside a sequence of 3"):

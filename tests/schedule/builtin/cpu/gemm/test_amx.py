@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.codegen.native_func import sizes_of
+from tests.for_each import for_each
 from tests.schedule.builtin.cpu.gemm.bf16_products import (
     convolution,
     executed,
@@ -90,7 +91,7 @@ def test_windows_are_packed_near_the_core() -> None:
     assert [p.name for p in params] == [p.name for p in result.func.params], "no workspace"
 
 
-@pytest.mark.parametrize("depth", [16, 48, 100])
+@for_each("depth", [16, 48, 100])
 def test_steps_that_are_not_whole_are_left_to_others(depth: int) -> None:
     assert scheduled(product(64, depth, 64), AMX).rule == "bf16_dot"
 

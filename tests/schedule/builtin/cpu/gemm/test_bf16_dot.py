@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.codegen.native_func import sizes_of
+from tests.for_each import for_each
 from tests.schedule.builtin.cpu.gemm.bf16_products import interpreted, product, scheduled
 from tilewright.arith.expr import Var
 from tilewright.codegen.cpu.parallel import emit_func
@@ -47,7 +48,7 @@ def test_rows_known_only_when_run() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("machine", ["neoverse-v1", "aarch64"])
+@for_each("machine", ["neoverse-v1", "aarch64"])
 def test_others_are_computed_in_f32(machine: str) -> None:
     depth = 41 if machine == "neoverse-v1" else 40
     assert scheduled(product(9, depth, 16), CPUS[machine]).rule == "register_blocked"

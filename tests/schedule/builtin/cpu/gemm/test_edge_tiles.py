@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.for_each import for_each
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.ir.loop.nodes import Iter
 from tilewright.ir.loop.text import parse_func
@@ -16,7 +15,7 @@ def _row(extent: Expr) -> Iter:
     return Iter("r", "S", extent, Var("i"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rows", "height"),
     [(const(64), 0), (const(9), 1), (const(801), 0), (Var("N"), 1)],
 )

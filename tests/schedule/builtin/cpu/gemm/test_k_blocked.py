@@ -7,6 +7,7 @@ import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.finalize.kernel_steps import run, sample
+from tests.for_each import for_each
 from tests.schedule.builtin.cpu.gemm.f16_products import conv, dense
 from tests.schedule.builtin.scheduled import check, scheduled, sources
 from tilewright.core.dtypes import F16, F32
@@ -99,7 +100,7 @@ def test_only_very_long_sums_are_wide() -> None:
         assert any(b.dtype == F32 for b in volatile) == wide
 
 
-@pytest.mark.parametrize("sizes", [(1, 9, 3), (5, 17, 40), (6, 8, 63)])
+@for_each("sizes", [(1, 9, 3), (5, 17, 40), (6, 8, 63)])
 def test_short_sums_stay_whole(sizes: tuple[int, int, int]) -> None:
     trace = _check(dense(*sizes), F16_TARGETS[0])
     assert "rfactor" not in trace

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
+from tests.for_each import for_each
 from tests.schedule.builtin.cpu.gemm.f16_products import conv, dense
 from tests.schedule.builtin.scheduled import scheduled, sources
 from tilewright.arith.expr import as_int
@@ -47,7 +48,7 @@ def test_whole_inner_loops() -> None:
     assert _kc(graph) == KBlock(2, 1, 12)
 
 
-@pytest.mark.parametrize(("cores", "least"), [(1, 1), (2, 2), (3, 3), (8, 8)])
+@for_each(("cores", "least"), [(1, 1), (2, 2), (3, 3), (8, 8)])
 def test_no_thread_is_without_a_group_of_rows(cores: int, least: int) -> None:
     """All rows would fit the second cache: one group, and one thread that computes it."""
     roomy = replace(SMALL[1], l2=1 << 20, cores=cores)

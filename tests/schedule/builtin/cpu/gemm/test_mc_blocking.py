@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.finalize.kernel_steps import run, sample
+from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import check, scheduled, sources
 from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.schedule.builtin.cpu.gemm.mc_blocking import MAX_EXTRA, mc_tiles_near
@@ -16,8 +16,8 @@ from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.target.registry import CPUS
 
 
-@pytest.mark.parametrize("tiles", [1, 2, 7, 33, 196, 349, 523, 697, 10007])
-@pytest.mark.parametrize("wanted", [1, 5, 68, 100000])
+@for_each("tiles", [1, 2, 7, 33, 196, 349, 523, 697, 10007])
+@for_each("wanted", [1, 5, 68, 100000])
 def test_groups_are_whole_but_for_a_few_tiles(tiles: int, wanted: int) -> None:
     found = mc_tiles_near(tiles, wanted)
     assert 1 <= found <= tiles

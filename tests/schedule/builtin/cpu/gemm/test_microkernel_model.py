@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from tests.for_each import for_each
 from tests.schedule.programs import matmul
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
     Microkernel,
@@ -40,21 +41,21 @@ def test_large_products_keep_the_units_busy() -> None:
     assert tile.mr * tile.nr // tile.lanes >= 16
 
 
-@pytest.mark.parametrize(("name", "sums"), [("x86-64-v3", 12), ("x86-64-v4", 24)])
+@for_each(("name", "sums"), [("x86-64-v3", 12), ("x86-64-v4", 24)])
 def test_few_registers_are_left_over(name: str, sums: int) -> None:
     for rows in (96, 196, 1024):
         tile = _tile(MicrokernelProblem(rows, 768, 768, 32, True), CPUS[name])
         assert tile.mr * tile.nr // tile.lanes >= sums
 
 
-@pytest.mark.parametrize("rows", [49, 196, 197, 784])
+@for_each("rows", [49, 196, 197, 784])
 def test_few_rows_are_computed_for_nothing(rows: int) -> None:
     """The pixels of small images, and those and one more, on a machine with many registers."""
     tile = _tile(MicrokernelProblem(rows, 768, 768, 32, True), CPUS["x86-64-v4"])
     assert -rows % tile.mr <= 0.03 * rows
 
 
-@pytest.mark.parametrize("rows", [49, 196, 197])
+@for_each("rows", [49, 196, 197])
 def test_sums_that_take_turns_have_a_vector_each(rows: int) -> None:
     """With every register taken, LLVM keeps scalars on the stack."""
     target = CPUS["neoverse-v1"]
@@ -80,7 +81,7 @@ def test_columns_that_need_no_padding_get_none() -> None:
         assert columns % tile.nr == 0
 
 
-@pytest.mark.parametrize("name", CPUS)
+@for_each("name", CPUS)
 def test_rows_of_unknown_number(name: str) -> None:
     """A tile that is good at many numbers of rows, with few copies of the code."""
     target = CPUS[name]
@@ -93,7 +94,7 @@ def test_rows_of_unknown_number(name: str) -> None:
     assert tile.mr * vectors + vectors < target.vector_registers
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "stride", "rows"),
     [
         ("x86-64-v4", 4096, 8),  # 8 ways of 4096 bytes
@@ -119,7 +120,7 @@ def test_rows_that_would_push_each_other_out_are_few() -> None:
     assert not has_set_conflicts(16, 0, target)
 
 
-@pytest.mark.parametrize(("number", "wanted", "found"), [(12, 5, 6), (7, 3, 7), (1 << 40, 48, 64)])
+@for_each(("number", "wanted", "found"), [(12, 5, 6), (7, 3, 7), (1 << 40, 48, 64)])
 def test_nearest_divisor(number: int, wanted: int, found: int) -> None:
     assert nearest_divisor(number, wanted) == found
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
+from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import check, kinds, scheduled
 from tilewright.arith.expr import Var
 from tilewright.ir.loop.text import print_func
@@ -10,8 +11,8 @@ from tilewright.ir.loop.text import print_func
 NAMES = ("matmul", "dense", "batched_matmul", "pointwise_conv")
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 7, 3), (13, 33, 2), (2, 16, 9)])
-@pytest.mark.parametrize("name", [*NAMES, "depthwise", "max_pool"])
+@for_each("sizes", [(1, 1, 1), (5, 7, 3), (13, 33, 2), (2, 16, 9)])
+@for_each("name", [*NAMES, "depthwise", "max_pool"])
 def test_meaning_at_odd_sizes(name: str, sizes: tuple[int, int, int]) -> None:
     m, n, k = sizes
     check(KERNELS[name](min(m, 3) if "pool" in name or "depth" in name else m, n, k), {})

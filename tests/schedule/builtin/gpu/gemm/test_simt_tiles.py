@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
+from tests.for_each import for_each
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense, on_threads, the_kernel
 from tests.schedule.builtin.gpu.scheduled import H200, check, scheduled
 from tests.schedule.builtin.scheduled import sources
@@ -27,7 +28,7 @@ def test_the_longest_axis_is_cut() -> None:
     assert 'rfactor("conv' in str(result.trace)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sizes", "sides", "parts"),
     [
         ((4096, 4096, 4096), (256, 128), 1),

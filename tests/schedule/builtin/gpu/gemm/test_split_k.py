@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
+from tests.for_each import for_each
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.builtin.scheduled import sources
@@ -17,7 +16,7 @@ def _factor(m: int, n: int, k: int, min_k: int = 64, sms: int = 132) -> int:
     return split_k_factor(block, (64, 64, 64), min_k, replace(H200, sm_count=sms))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("m", "k", "factor"),
     [
         (64, 4096, 64),  # parts of 64
