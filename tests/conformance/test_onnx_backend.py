@@ -1,7 +1,7 @@
 """ONNX's own backend tests, all of them, by ONNX's own runner, some forty in one test.
 
-CI tries a quarter of the cases of operators, which come in groups of variants, an eighth of those in
-which ONNX has written a function out, and one of its nine whole models. The others are slow tests.
+CI tries a quarter of the cases of operators, which come in groups of variants, an eighth of those
+in which ONNX has written a function out, and one of its nine whole models. The others are slow.
 """
 
 from __future__ import annotations
