@@ -78,8 +78,14 @@ def test_the_model_has_its_share_of_a_budget(clock: Clock) -> None:
 
 def test_a_model_is_compared_for_longer_where_there_is_time() -> None:
     assert Budget(8, None, 16).comparison_seconds < COMPARISON_SECONDS
-    assert Budget(None, 60.0, 16).comparison_seconds == COMPARISON_SECONDS
+    assert Budget(None, 120.0, 16).comparison_seconds == COMPARISON_SECONDS
     assert Budget(None, 600.0, 16).comparison_seconds == pytest.approx(20.0)
+
+
+def test_comparing_a_model_keeps_to_a_short_budget() -> None:
+    for seconds in (1.0, 10.0, 60.0):
+        taken = COMPARISONS * Budget(None, seconds, 16).comparison_seconds
+        assert taken <= FINAL_SHARE * seconds
 
 
 def test_whichever_ends_first(clock: Clock) -> None:

@@ -76,7 +76,8 @@ class Budget:
     def comparison_seconds(self) -> float:
         """How long the model before and after may be compared."""
         if self.budget is not None:
-            return max(COMPARISON_SECONDS, COMPARISON_SHARE * self.budget)
+            wanted = max(COMPARISON_SECONDS, COMPARISON_SHARE * self.budget)
+            return min(wanted, FINAL_SHARE * self.budget / COMPARISONS)
         return min(COMPARISON_SECONDS, MODEL_PART * self._later_seconds)
 
     @property
@@ -96,8 +97,7 @@ class Budget:
     @property
     def _model_seconds(self) -> float:
         """What is kept for the comparison of the model."""
-        wanted = COMPARISONS * self.comparison_seconds
-        return wanted if self.budget is None else min(wanted, FINAL_SHARE * self.budget)
+        return COMPARISONS * self.comparison_seconds
 
     def left(self, done: int) -> float:
         """Seconds until the search ends, as far as can be told after so many trials."""
