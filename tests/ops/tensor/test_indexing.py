@@ -56,6 +56,8 @@ def test_each_index_has_a_size_of_its_own() -> None:
     np.testing.assert_array_equal(found, [[1, 2, 4], [0, 1, 0]])
     with pytest.raises(ExecutionError, match="index 2 is outside a dimension of 2"):
         run_op("index_positions", indices + 1, sizes, attrs=IndexPositionsAttrs())
+    with pytest.raises(ExecutionError, match="index -1 is outside a dimension of 3"):
+        run_op("index_positions", indices, sizes, attrs=IndexPositionsAttrs(wraps=False))
 
 
 def test_gather_with_symbolic_sizes() -> None:

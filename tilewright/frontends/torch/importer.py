@@ -29,6 +29,7 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.creation import DimsAttrs
+from tilewright.ops.tensor.indexing import IndexPositionsAttrs
 
 # Checks of sizes and of types, which torch makes from what it has assumed while tracing.
 _CHECKS = (
@@ -38,9 +39,8 @@ _CHECKS = (
     "aten._functional_sym_constrain",
     "aten.sym_constrain",
 )
-# How messages begin of checks that torch's own operators make of indices. An index outside has a
-# meaning here: one_hot gives a row of zeros, as ONNX's does.
-_OF_INDICES = ("one_hot: ",)
+# How messages begin of the two assertions that torch's one_hot makes of its indices.
+_OF_CLASSES = "one_hot: Class values must be "
 # What would have to look at values while the model runs.
 _OF_VALUES = {
     "aten._assert_async": "assertions on values of tensors are not supported",
@@ -139,8 +139,10 @@ def _call(state: _Import, node: Node) -> Any:
     if node.target is operator.getitem and isinstance(state.values[node.args[0]], tuple):
         return _item(state, node)
     op, loc = str(node.target), place_of(node)
-    if op.startswith(_CHECKS) or _is_of_indices(op, node):
+    if op.startswith(_CHECKS):
         return None
+    if _asserts_classes(op, node):
+        return _check_classes(state, node)
     _refuse_values(op, loc)
     value = node.meta.get("val")
     if isinstance(value, _NUMBERS):
@@ -152,8 +154,26 @@ def _call(state: _Import, node: Node) -> Any:
     return result
 
 
-def _is_of_indices(op: str, node: Node) -> bool:
-    return op == "aten._assert_async.msg" and str(node.args[1]).startswith(_OF_INDICES)
+def _asserts_classes(op: str, node: Node) -> bool:
+    """Whether one_hot asserts something of its indices."""
+    return op == "aten._assert_async.msg" and str(node.args[1]).startswith(_OF_CLASSES)
+
+
+def _check_classes(state: _Import, node: Node) -> None:
+    """From now on indices are checked of which one_hot asserts `all(indices < size)`.
+
+    It asserts first that they are not negative, which is checked with that.
+    """
+    compared: Any = node.args[0]
+    (comparison,) = compared.args
+    if "aten.lt" not in str(comparison.target):
+        return
+    indices, size = comparison.args
+    g, name = state.c.g, state.values[indices]
+    ones = (1,) * state.c.type(name).rank
+    sizes = g.add("dims", attrs=DimsAttrs((state.sizes.of(size),), ones), name="classes")
+    attrs = IndexPositionsAttrs(wraps=False)
+    state.values[indices] = ValueName(g.add("index_positions", name, sizes, attrs=attrs))
 
 
 def _refuse_values(op: str, loc: Loc) -> None:

@@ -45,9 +45,10 @@ class GatherNdAttrs(Attrs):
 
 @node
 class IndexPositionsAttrs(Attrs):
-    """What becomes of indices outside."""
+    """What becomes of indices outside, and whether negative ones count from the end."""
 
     mode: str = "raise"
+    wraps: bool = True
 
 
 @node
@@ -197,7 +198,7 @@ def _index_positions(
 
     def element(*i: Expr) -> Expr:
         size = sizes.at(*(const(0) if n is ONE else k for n, k in zip(sizes.shape, i, strict=True)))
-        (place,), _ = place_of((indices.at(*i),), (size,), check)
+        (place,), _ = place_of((indices.at(*i),), (size,), check, attrs.wraps)
         return place
 
     return b.compute("y", outs[0].shape, element)

@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+import tilewright as tw
+from tests.for_each import for_each
 from tests.frontends.torch.eager import check, imported, integers, random
-from tilewright.core.errors import UnsupportedError
+from tilewright.core.errors import ExecutionError, UnsupportedError
 
 X = random(4, 5, 6)
 ROWS, J = integers(-4, 4, 3), integers(0, 5, 2, 1)
@@ -74,3 +76,14 @@ def test_scattering() -> None:
 
 def test_one_hot() -> None:
     check(lambda i: torch.nn.functional.one_hot(i, 5), integers(0, 5, 3, 2))
+    check(lambda i: torch.nn.functional.one_hot(i, 5), torch.tensor(3))
+
+
+@for_each("index", [-1, 5, 2**40])
+def test_a_class_outside_is_refused_as_by_torch(index: int) -> None:
+    wrong = torch.tensor([0, index, 4])
+    with pytest.raises(RuntimeError, match="Class values must be"):
+        torch.nn.functional.one_hot(wrong, 5)
+    graph = imported(lambda i: torch.nn.functional.one_hot(i, 5), torch.tensor([0, 1, 4]))
+    with tw.compile(graph) as model, pytest.raises(ExecutionError, match=f"index {index} is out"):
+        model(wrong.numpy())
