@@ -5,11 +5,12 @@ import numpy as np
 from tests.for_each import for_each
 from tests.lower.random_programs import random_program
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import Cast, Expr, Reduce, Var, as_int, const, maximum
+from tilewright.arith.expr import Cast, Expr, Reduce, Var, as_int, const, maximum, select
 from tilewright.core.dtypes import F32
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.interp import run_program
 from tilewright.ir.tensor.nodes import Program
+from tilewright.ir.tensor.text import print_program
 from tilewright.ir.tensor.verify import verify_program
 from tilewright.lower.collapse_dims import collapse, collapse_strided
 
@@ -148,3 +149,24 @@ def _summed(program: Program) -> list[str]:
     body = program.stages[0].body
     assert isinstance(body, Reduce)
     return [str(extent) for _, extent in body.axes]
+
+
+def _concat(tail: int, joins_last: bool = False) -> Program:
+    b = Builder("f")
+    p, q = b.input("p", F32, (6, 4, tail)), b.input("q", F32, (6, 5, tail))
+
+    def chosen(i: Expr, j: Expr, k: Expr) -> Expr:
+        first = (j < 4) & (k < tail - 1) if joins_last else j < 4
+        return select(first, p.at(i, j, k, when=first), q.at(i, j - 4, k, when=const(3) < j))
+
+    return b.program(b.compute("y", (6, 9, tail), chosen))
+
+
+def test_rows_of_a_concatenation_become_one_dimension() -> None:
+    after = check(_concat(3), {})
+    assert shapes(after) == {"y": ["6", "27"]}
+    assert "//" not in print_program(after)
+
+
+def test_a_condition_on_the_inner_axis_keeps_it_apart() -> None:
+    assert shapes(collapse(_concat(3, joins_last=True))) == {"y": ["6", "9", "3"]}

@@ -3,13 +3,16 @@
     y: f32[1, 128, 768] = [a, b, c] relu(x[a, b, c])      →   y: f32[98304] = [i0] relu(x[i0])
     y: f32[N, H, W, C] = sum(k...) p[n, y+kh, x+kw, k] * w[k, c]
                                    →   y: f32[N * H * W, C] with n, y, x computed from one index
+    y: f32[M, 9, 2] = [a, b, c] select(b < 4, p[a, b, c], q[a, b - 4, c])
+                                   →   y: f32[M, 18] = [a, b] select(b < 8, p[a, b], q[a, b - 8])
 
 Tensors are row-major, so adjacent dimensions are one dimension of their product. Fewer, longer
 loops tile better and vectorize without tails. Dimensions of size 1 are dropped first. Two axes of a
 stage, or two axes that it reduces over, are collapsed if every tensor is read by both as adjacent
-indices, or by neither. A reduction may in addition read *one* tensor through indices computed from
-its own collapsed axis, as an implicit GEMM reads the input of a convolution, and so may the stage
-that packs the operand of a GEMM.
+indices, or by neither; the outer one may be shifted, as in the parts of a concatenation. A
+reduction may in addition read *one* tensor through indices computed from its own collapsed axis, as
+an implicit GEMM reads the input of a convolution, and so may the stage that packs the operand of a
+GEMM.
 
 A tensor may be a strided view: it is then laid out by the shape of its parent, and dimensions with
 a gap between their rows are not collapsed.
@@ -21,9 +24,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tilewright.arith.expr import Binary, Cast, Expr, Load, Reduce, Var, as_int, const, product
+from tilewright.arith.affine import to_affine
+from tilewright.arith.expr import (
+    Binary,
+    Cast,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+    Var,
+    as_int,
+    const,
+    product,
+)
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import free_vars, loads, rewrite, substitute
+from tilewright.arith.walk import free_vars, loads, rewrite, subexpressions, substitute
 from tilewright.ir.tensor.nodes import Program, Stage, Tensor
 from tilewright.ir.types import Shape
 from tilewright.ops.tensor.subviews import parent_without_units
@@ -204,14 +219,14 @@ class _Joiner:
         used = [first.name in free_vars(read), second.name in free_vars(read)]
         if not any(used):
             return True
-        if first not in read.indices or second not in read.indices:
+        if second not in read.indices[1:]:
             return False
-        p = read.indices.index(first)
-        if read.indices[p + 1 : p + 2] != (second,):
+        p = read.indices.index(second) - 1
+        if _shift(read.indices[p], first) is None:
             return False
         others = [i for q, i in enumerate(read.indices) if q not in (p, p + 1)]
         if read.mask is not None:
-            others.append(read.mask)
+            others.append(_over_rows(read.mask, first, group.extents[d + 1]))
         clean = not any({first.name, second.name} & free_vars(i) for i in others)
         same = self.shapes[read.buffer][p + 1] is group.extents[d + 1]
         return clean and same and p not in self.cuts[read.buffer]
@@ -241,7 +256,8 @@ class _Joiner:
         for p, (first, second) in enumerate(pairwise(read.indices)):
             joined = any(
                 d not in group.cuts
-                and (first, second) == (Var(group.names[d]), Var(group.names[d + 1]))
+                and second is Var(group.names[d + 1])
+                and _shift(first, Var(group.names[d])) is not None
                 and self.shapes[read.buffer][p + 1] is group.extents[d + 1]
                 for group in self.groups[s.name]
                 for d in range(len(group.names) - 1)
@@ -282,12 +298,17 @@ class _Joiner:
             mask = None if e.mask is None else simplify(substitute(e.mask, values), extents)
             return Load(e.buffer, indices, e.dtype, mask)
 
+        def choice(e: Expr) -> Expr | None:
+            if not isinstance(e, Select):
+                return None
+            return Select(simplify(e.cond, extents), e.a, e.b)
+
         # A joined axis has a name of its own, so the second rewrite keeps what the first made.
         body = s.body
         if isinstance(body, Reduce):
             joined = tuple((Var(name), extent) for name, extent in summed.joined().items())
             body = Reduce(body.op, joined, body.body)
-        body = _rewrite_body(body, lambda e: substitute(rewrite(e, load), values))
+        body = _rewrite_body(body, lambda e: rewrite(substitute(rewrite(e, load), values), choice))
         return Stage(s.name, tuple(own.joined().values()), tuple(own.joined()), body)
 
     def _index(
@@ -296,9 +317,14 @@ class _Joiner:
         first = e.indices[run[0]]
         if len(run) == 1:
             return simplify(substitute(first, values), extents)
-        assert isinstance(first, Var)
-        group = next(g for g in self.groups[s.name] if first.name in g.names)
-        return simplify(group.part(first.name, len(run)), extents)
+        group, axis, shift = next(
+            (g, name, found)
+            for g in self.groups[s.name]
+            for name in g.names
+            if (found := _shift(first, Var(name))) is not None
+        )
+        row = product(self.shapes[e.buffer][run[1] : run[-1] + 1])
+        return simplify(group.part(axis, len(run)) + row * shift, extents)
 
 
 def _used_outside_loads(e: Expr) -> frozenset[str]:
@@ -336,3 +362,17 @@ def _apart(joined: Var, axes: Sequence[tuple[str, Expr]]) -> dict[str, Expr]:
         rest = rest // extent
     values[axes[0][0]] = rest
     return values
+
+
+def _shift(index: Expr, axis: Var) -> int | None:
+    """What is added to an axis, if that is what an index is."""
+    form = to_affine(index)
+    return form.constant if form.coeffs == {axis: 1} else None
+
+
+def _over_rows(mask: Expr, row: Var, extent: Expr) -> Expr:
+    """A condition on the joined axis of rows of an extent, if that takes no division."""
+    joined = Var("joined")
+    found = simplify(substitute(mask, {row.name: joined // extent}))
+    divided = any(isinstance(e, Binary) and e.op == "floordiv" for e in subexpressions(found))
+    return mask if divided else found

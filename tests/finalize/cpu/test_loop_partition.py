@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests.for_each import for_each
+from tilewright.arith.expr import as_int
 from tilewright.arith.walk import conjuncts
 from tilewright.finalize.cpu.loop_partition import loop_partition
 from tilewright.finalize.vectorize import vectorize
@@ -216,3 +219,27 @@ def test_iterations_of_fused_loops_test_once_whether_they_are_whole(n: int) -> N
     (test,) = (s for _, s in statements(after.body) if isinstance(s, If))
     assert "?" not in str(test.then)
     assert "?" in str(test.orelse)
+
+
+def test_what_follows_a_long_first_part_is_split_again() -> None:
+    """A concatenation has no guards but where one operand ends, and at the end."""
+    before = parse_func(
+        """
+        func @f(x: f32[22], z: f32[29], out y: f32[51]) {
+          for o in serial(13) {
+            for i in vectorize(4) {
+              if o * 4 + i < 51 {
+                y[o * 4 + i] = select(o * 4 + i < 22, x[o * 4 + i ? o * 4 + i < 22],
+                                      z[o * 4 + i - 22 ? 21 < o * 4 + i])
+              }
+            }
+          }
+        }"""
+    )
+    after = loop_partition(before)
+    given = {"x": np.arange(22, dtype="f4"), "z": np.arange(29, dtype="f4") + 100}
+    found = np.full(51, -1, "f4")
+    run_func(after, {**given, "y": found}, {})
+    np.testing.assert_array_equal(found, np.concatenate([given["x"], given["z"]]))
+    plain = [s for s in loops(after.body) if "?" not in print_func(replace(after, body=s))]
+    assert [as_int(s.extent) for s in plain if s.kind == "serial"] == [5, 6]

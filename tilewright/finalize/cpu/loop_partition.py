@@ -9,8 +9,10 @@ that the main part has no guard; likewise one whose loads are masked in its firs
                                                     }
 
 Only guards that depend on a vectorised loop, or on one annotated `partition`, are worth a copy of
-the code: a guard on a scalar costs one predictable branch. Where loops were fused, the iterations
-that need a guard are not the last ones; a loop annotated `versioned` tests that in each iteration.
+the code: a guard on a scalar costs one predictable branch. A long part in which a guard does not
+hold is split again by other guards, as after the first operand of a concatenation. Where loops were
+fused, the iterations that need a guard are not the last ones; a loop annotated `versioned` tests
+that in each iteration.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import TypeGuard
 from tilewright.arith.affine import stride_of
 from tilewright.arith.bounds import upper
 from tilewright.arith.expr import (
+    FALSE,
     TRUE,
     Binary,
     Expr,
@@ -54,6 +57,9 @@ from tilewright.ir.loop.walk import (
 
 Extents = Mapping[str, Expr]
 
+# So many iterations that need a guard are split again: other guards hold in most of them.
+MIN_LONG_TAIL = 4
+
 
 def loop_partition(func: Func) -> Func:
     """`func` with the guards of vectorised loops hoisted out of the main iterations."""
@@ -64,11 +70,20 @@ def _partition(stmt: Stmt) -> Stmt:
     if isinstance(stmt, For) and stmt.kind not in ("vectorize", "unroll"):
         guards = list(_guards(stmt))
         if guards:
-            guard = _tightest(guards)
-            return _cut(stmt, guard) if guard.grows else _cut_head(stmt, guard)
+            return _split(stmt, _tightest(guards))
         if VERSIONED.is_on(stmt):
             return replace(stmt, body=_tested(stmt))
     return map_stmt(stmt, _partition)
+
+
+def _partition_again(tail: For) -> Stmt:
+    """A long part that was split off, split by the guards that hold in some of it."""
+    guards = [g for g in _guards(tail) if not _never_holds(g, tail)]
+    return _split(tail, _tightest(guards)) if guards else map_stmt(tail, _partition)
+
+
+def _split(loop: For, guard: _Guard) -> Stmt:
+    return _cut(loop, guard) if guard.grows else _cut_head(loop, guard)
 
 
 @dataclass(frozen=True)
@@ -103,6 +118,14 @@ def _guards(loop: For) -> Iterator[_Guard]:
                 guard = _guard(loop, condition, inner)
                 if guard is not None and (guard.grows or condition in masks):
                     yield guard
+
+
+def _never_holds(guard: _Guard, loop: For) -> bool:
+    """Whether no iteration of a loop of known length can go without a guard."""
+    at, extent = as_int(guard.at), as_int(loop.extent)
+    if at is None or extent is None:
+        return False
+    return at <= 0 if guard.grows else at >= extent
 
 
 def _tested(loop: For) -> Stmt:
@@ -176,6 +199,8 @@ def _cut(loop: For, guard: _Guard) -> Stmt:
     tail = _tail(loop, guard, count, rest, body)
     if as_int(count) == 0:
         return map_stmt(tail, _partition)
+    if (as_int(rest) or 0) >= MIN_LONG_TAIL:
+        return seq(_partition(first), _partition_again(tail))
     return seq(_partition(first), map_stmt(tail, _partition) if _has_cuts(tail) else tail)
 
 
@@ -226,10 +251,24 @@ def _has_cuts(stmt: Stmt) -> bool:
 def _without(stmt: Stmt, condition: Expr) -> Stmt:
     """`stmt` where `condition` is known to hold."""
 
+    def value(e: Expr) -> Expr | None:
+        if isinstance(e, Select) and e.cond is FALSE:
+            return e.b
+        if e is condition:
+            return TRUE
+        return FALSE if _is_negation(e, condition) else None
+
     def known(e: Expr) -> Expr:
-        return rewrite(e, lambda x: TRUE if x is condition else None)
+        return rewrite(e, value)
 
     def drop(s: Stmt) -> Stmt | None:
         return s.then if isinstance(s, If) and s.cond is TRUE else None
 
     return rewrite_stmts(map_exprs(stmt, known), drop)
+
+
+def _is_negation(e: Expr, condition: Expr) -> bool:
+    """Whether `e` holds where the condition `a < b` does not: `b - 1 < a`."""
+    if not _is_index_guard(e) or not _is_index_guard(condition):
+        return False
+    return as_int(simplify(e.a - e.b + condition.a - condition.b)) == -1
