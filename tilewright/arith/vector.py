@@ -10,6 +10,9 @@ from dataclasses import field
 from tilewright.arith.expr import Expr, expr
 from tilewright.core.dtypes import DType
 
+# With a larger stride, most of what lies between the elements would be loaded for nothing.
+MAX_DENSE_STRIDE = 4
+
 
 @expr
 class Ramp(Expr):
@@ -27,6 +30,11 @@ class Ramp(Expr):
     def lanes(self) -> int:
         """How many elements the value has."""
         return self.count
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether elements with gaps are best picked from whole vectors that cover them."""
+        return 2 <= self.stride <= min(MAX_DENSE_STRIDE, self.count - 1)
 
 
 @expr

@@ -62,6 +62,27 @@ def test_what_is_no_square_stays(offsets: list[int]) -> None:
     assert print_func(transpose_loads(func)) == print_func(func)
 
 
+@pytest.mark.parametrize(
+    ("lanes", "stride", "columns", "by_rows"),
+    [(16, 2, 5, False), (16, 2, 16, False), (16, 4, 4, False), (16, 4, 16, True), (4, 3, 4, True)],
+)
+def test_columns_a_few_elements_apart_are_picked_where_that_takes_less(
+    lanes: int, stride: int, columns: int, by_rows: bool
+) -> None:
+    stores = "\n".join(
+        f"c[ramp({lanes * n}, 1, {lanes})] = a[ramp(i + {n}, {stride}, {lanes})] + b[0]"
+        for n in range(columns)
+    )
+    func = parse_func(
+        f"""
+        func @f(a: f32[1000], b: f32[1], out c: f32[1000]) {{ for i in serial(2) {{ {stores} }} }}
+        """
+    )
+    after = transpose_loads(func)
+    assert ("alloc a.rows0" in print_func(after)) == by_rows
+    _check(after)
+
+
 def test_what_is_written_in_between_stays() -> None:
     func = _func([0, 1, 2, 3], 4, source="c")
     assert print_func(transpose_loads(func)) == print_func(func)

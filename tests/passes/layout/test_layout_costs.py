@@ -60,7 +60,7 @@ def test_groups_that_step_cost_more_along_lines() -> None:
 def test_a_window_of_one_channel_can_follow_lines_or_channels() -> None:
     plain, stepping = (_cost(16, 16, 64, 3, stride, 16) for stride in (1, 2))
     assert plain.channels_first == plain.channels_last
-    assert stepping.channels_first > stepping.channels_last
+    assert stepping.channels_first == 2 * stepping.channels_last
 
 
 def test_pooling_costs_its_taps() -> None:
@@ -69,7 +69,7 @@ def test_pooling_costs_its_taps() -> None:
     values = {"strides": (1, 1), "pads": (0,) * 4, "dilations": (1, 1), "kernel": (1, 2)}
     graph = g.graph(g.add("max_pool", x, attrs=make_attrs("max_pool", values)))
     cost = window_cost(graph, graph.nodes[0], CPUS["x86-64-v4"])
-    assert cost.channels_last == 2 * 2 * 4 * 8 * 7
+    assert cost.channels_last == 2 * 4 * 8 * 7
     assert cost.channels_first > cost.channels_last
 
 

@@ -11,9 +11,6 @@ from tilewright.codegen.llvm.types import intrinsic_suffix, is_widened, memory_t
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.ir.loop.nodes import Store
 
-# With a larger stride, most of the loaded elements would be unused.
-MAX_STRIDE = 4
-
 
 def emit_load(em: ValueEmitter, e: Load) -> str:
     """The register that holds a loaded value."""
@@ -22,7 +19,7 @@ def emit_load(em: ValueEmitter, e: Load) -> str:
         return _scalar_load(em, e, index)
     if isinstance(index, Ramp) and index.stride == 1:
         return _vector_load(em, e, index)
-    if isinstance(index, Ramp) and _is_sparse(e, index):
+    if isinstance(index, Ramp) and _is_picked(e, index):
         return em.value(_picked(e, index))
     return _gather(em, e, index)
 
@@ -76,11 +73,11 @@ def _readable_pointer(em: ValueEmitter, e: Load, index: Expr, lanes: int) -> str
     return em.fn.let(f"select i1 {mask}, ptr {place}, ptr {zeros}")
 
 
-def _is_sparse(e: Load, index: Ramp) -> bool:
-    """Whether it is cheaper to load everything between the elements, and pick them."""
+def _is_picked(e: Load, index: Ramp) -> bool:
+    """Whether everything between the elements is loaded, and they are picked from it."""
     if (e.mask is not None and e.mask.lanes > 1) or is_widened(e.dtype):
         return False
-    return 2 <= index.stride <= min(MAX_STRIDE, index.count - 1)
+    return index.is_dense
 
 
 def _picked(e: Load, index: Ramp) -> Expr:

@@ -160,9 +160,21 @@ def _runs(members: dict[int, _Strided]) -> Iterator[_Square]:
         while offsets[at : at + count + 1][-1] - offsets[at] == count and count < size:
             count += 1
         columns = [members[o] for o in offsets[at : at + count]]
-        if count == size or count >= MIN_COLUMNS:
+        if (count == size or count >= MIN_COLUMNS) and _pays(columns):
             yield _Square(tuple(c.load for c in columns), columns[0].base, columns[0].stride)
         at += count
+
+
+def _pays(columns: Sequence[_Strided]) -> bool:
+    """Whether a square takes fewer instructions than picking each column from whole vectors.
+
+    Code generation picks elements a few apart: with stride s, s loads and s - 1 shuffles a column.
+    """
+    index, mask = columns[0].load.indices[0], columns[0].load.mask
+    if not (isinstance(index, Ramp) and index.is_dense) or (mask is not None and mask.lanes > 1):
+        return True
+    size = index.count
+    return size * size.bit_length() < len(columns) * (2 * index.stride - 1)
 
 
 def _loading(square: _Square, buffer: Buffer) -> list[Stmt]:

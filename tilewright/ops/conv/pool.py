@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import mul
 
 from tilewright.arith.dtype_limits import highest, lowest
 from tilewright.arith.expr import (
@@ -150,8 +151,12 @@ def _average_pool(
 
     def mean(*i: Expr) -> Expr:
         _, _, window = parts(attrs.layout, i)
-        count = product(tuple(_taps_inside(attrs, a, p, sizes[a]) for a, p in enumerate(window)))
-        return cast(x.dtype, total.at(*i) / cast(total.dtype, count))
+        counts = [_taps_inside(attrs, a, p, sizes[a]) for a, p in enumerate(window)]
+        count = cast(total.dtype, product(tuple(counts)))
+        if any(as_int(c) is None for c in counts):
+            # Converted one by one, those along a line are the same for all lines.
+            count = reduce(mul, (cast(total.dtype, c) for c in counts))
+        return cast(x.dtype, total.at(*i) / count)
 
     return b.compute("y", shape, mean)
 

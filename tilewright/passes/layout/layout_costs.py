@@ -46,11 +46,11 @@ def window_cost(graph: Graph, n: Node, target: Target) -> LayoutCost:
     out = spatial(attrs.layout, n.type.shape)
     stepping = max(attrs.strides) > 1
     if isinstance(attrs, PoolAttrs):
-        return _single_channel(typical(n.type.shape) * prod(attrs.kernel), out, stepping)
+        return _single_channel(typical(n.type.shape) * prod(attrs.kernel), out, attrs.strides[-1])
     weights = graph.tensor_type(n.inputs[1]).shape
     work = float(typical(n.type.shape) * typical(weights[1:]))
     if type(attrs) is ConvAttrs and typical(weights[1:2]) == 1 < attrs.groups:
-        return _single_channel(work, out, stepping)
+        return _single_channel(work, out, attrs.strides[-1])
     if type(attrs) is ConvAttrs and attrs.groups > 1 and isinstance(target, CpuTarget):
         filters = typical(weights[:1]) // attrs.groups
         line = out[-1:] if typical(weights[2:]) > 1 else out
@@ -79,11 +79,11 @@ def _size(size: Expr) -> int:
     return int(evaluate(size, dict.fromkeys(free_vars(size), TYPICAL_SIZE)))
 
 
-def _single_channel(work: float, out: Shape, stepping: bool) -> LayoutCost:
-    # Lines can only be cut at their ends where their length is known.
-    scattered = stepping or as_int(out[-1]) is None
-    line = _waste(typical(out[-1:])) * (LAYOUTS.scattered if scattered else 1.0)
-    return LayoutCost(work * LAYOUTS.load * line, work * LAYOUTS.load)
+def _single_channel(work: float, out: Shape, step: int) -> LayoutCost:
+    # Lines can only be cut at their ends where their length is known. A vector of every second
+    # pixel is picked from two.
+    gaps = LAYOUTS.scattered if as_int(out[-1]) is None else min(step, LAYOUTS.scattered)
+    return LayoutCost(work * gaps * _waste(typical(out[-1:])), work)
 
 
 def _groups(work: float, filters: int, line: Shape, stepping: bool, lanes: int) -> LayoutCost:

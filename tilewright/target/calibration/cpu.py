@@ -62,16 +62,14 @@ class LayoutCosts:
 
     `vector` is the number of pixels that are computed together. An element costs `transpose` to
     move to the other layout, `pack` to copy in order, `gather` to copy with gaps. An FMA of a
-    window of one channel costs `load`, one of a group of channels along a line `line`, and `step`
-    times as much where windows step; other windows whose vectors are not contiguous cost
-    `scattered` times as much.
+    group of channels along a line costs `line`, and `step` times as much where windows step; other
+    windows whose vectors are not contiguous cost `scattered` times as much.
     """
 
     vector: int = 8
     transpose: float = 16.0
     pack: float = 2.0
     gather: float = 8.0
-    load: float = 2.0
     line: float = 1.5
     step: float = 1.25
     scattered: float = 4.0
