@@ -114,7 +114,12 @@ class ExecutionError(Error):
 def index_outside(
     index: int, size: int, node: str = "", notes: tuple[str, ...] = ()
 ) -> ExecutionError:
-    """An index for which a dimension has no element."""
+    """An index for which a dimension has no element; where it has none at all, a divisor is 0."""
+    if size == 0:
+        help = 'checks="off" gives 0 instead'
+        return ExecutionError(
+            "run.division", "integer division by zero", loc=Loc(node=node), notes=notes, help=help
+        )
     message = f"index {index} is outside a dimension of {size}"
     help = 'checks="off" takes the nearest element instead'
     return ExecutionError("run.index", message, loc=Loc(node=node), notes=notes, help=help)

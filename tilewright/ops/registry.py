@@ -19,7 +19,7 @@ from tilewright.ops.conv import (
     pool,
     winograd,
 )
-from tilewright.ops.elementwise import activation, arithmetic, logic
+from tilewright.ops.elementwise import activation, arithmetic, divisor, logic
 from tilewright.ops.image import grid_sample, non_max_suppression, resize, roi
 from tilewright.ops.linalg import determinant, dft, einsum, matmul
 from tilewright.ops.op import Op
@@ -51,6 +51,7 @@ FAMILIES = (
     tree_ensemble,
     deformable_im2col,
     determinant,
+    divisor,
     einsum,
     arithmetic,
     dft,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.for_each import for_each
 from tests.frontends.onnx.onnx_ops import run_onnx
-from tilewright.core.errors import FrontendError
+from tilewright.core.errors import ExecutionError, FrontendError
 
 X = np.array([-3.0, -0.5, 0.0, 0.5, 3.0], np.float32)
 
@@ -47,6 +48,15 @@ def test_attributes_reach_the_operator() -> None:
     np.testing.assert_array_equal(found, np.clip(X * 0.5 + 0.25, 0, 1))
     found = run_onnx("Mod", X, np.full(5, 2, np.float32), fmod=1)[0]
     np.testing.assert_array_equal(found, np.fmod(X, 2))
+
+
+@for_each("op", ["Div", "Mod"])
+def test_integers_are_not_divided_by_zero(op: str) -> None:
+    x = np.array([7, -7, 5], np.int32)
+    with pytest.raises(ExecutionError, match="integer division by zero"):
+        run_onnx(op, x, np.array([1, 0, 2], np.int32))
+    with pytest.raises(FrontendError, match="integer division by zero"):
+        run_onnx(op, x, constants={"y": np.array(0, np.int32)})
 
 
 def test_bit_cast() -> None:

@@ -8,6 +8,8 @@ from torch.nn import functional as F
 
 from tests.for_each import for_each
 from tests.frontends.torch.eager import check, imported, integers, ops, random
+from tilewright.core.errors import ExecutionError
+from tilewright.ops.interpret import run_graph
 
 X = torch.cat([random(3, 5), torch.tensor([[0.0, -0.0, 1e-7, -1e-7, 30.0]])])
 EDGES = torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0, 1.0, -1.0, 2.5, -2.5])
@@ -143,3 +145,13 @@ def test_copies_cost_nothing() -> None:
 def test_nothing_at_all() -> None:
     check(torch.relu, random(0, 3))
     check(lambda x: x, X)
+
+
+@for_each("op", ["fmod", "remainder", "floor_divide"])
+def test_integers_are_not_divided_by_zero(op: str) -> None:
+    x, wrong = torch.tensor([7, -7, 5]), torch.tensor([1, 0, 2])
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        getattr(torch, op)(x, wrong)
+    graph = imported(getattr(torch, op), x, torch.ones(3, dtype=torch.int64))
+    with pytest.raises(ExecutionError, match="integer division by zero"):
+        run_graph(graph, {v.name: t.numpy() for v, t in zip(graph.inputs, (x, wrong), strict=True)})

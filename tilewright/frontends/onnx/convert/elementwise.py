@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from dataclasses import replace
+from functools import reduce, wraps
 
 from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, simple
 from tilewright.frontends.onnx.legacy_broadcast import broadcasting, prelu
@@ -40,6 +41,25 @@ def mean(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "div", total, count),)
 
 
+def dividing(convert: Converter) -> Converter:
+    """A division: of integers by 0 it is an error, as in ONNX Runtime."""
+
+    @wraps(convert)
+    def checked(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
+        divisor = n.required(1)
+        known = c.constant_of(divisor)
+        if not c.type(divisor).dtype.is_integer or (known is not None and known.all()):
+            return convert(c, n)
+        if known is not None:
+            raise n.invalid("integer division by zero")
+        if c.g.symbolic_value(divisor) is not None:  # sizes are checked where they are divided
+            return convert(c, n)
+        nonzero = c.add(n, "nonzero_divisor", divisor)
+        return convert(c, replace(n, inputs=(n.inputs[0], nonzero)))
+
+    return checked
+
+
 def gelu(n: OnnxNode) -> GeluAttrs:
     """Which of the two formulas is meant."""
     kind = n.str_attr("approximate", "none")
@@ -74,7 +94,8 @@ _SAME_NAME = (
 
 CONVERTERS: dict[str, Converter] = {
     **{name: simple(name.lower()) for name in _SAME_NAME},
-    **{name: broadcasting(name.lower()) for name in ("Add", "Sub", "Mul", "Div", "Pow")},
+    **{name: broadcasting(name.lower()) for name in ("Add", "Sub", "Mul", "Pow")},
+    "Div": dividing(broadcasting("div")),
     "PRelu": prelu,
     "HardSwish": simple("hard_swish"),
     "LeakyRelu": alpha("leaky_relu", 0.01),
@@ -91,7 +112,7 @@ CONVERTERS: dict[str, Converter] = {
         "shrink", lambda n: ShrinkAttrs(n.float_attr("lambd", 0.5), n.float_attr("bias", 0.0))
     ),
     "Gelu": simple("gelu", gelu),
-    "Mod": simple("mod", lambda n: ModAttrs(bool(n.int_attr("fmod", 0)))),
+    "Mod": dividing(simple("mod", lambda n: ModAttrs(bool(n.int_attr("fmod", 0))))),
     "BitCast": simple("bitcast", lambda n: CastAttrs(n.dtype_attr("to"))),
     "Clip": clip,
     "Sum": variadic("add"),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.core.dtypes import BOOL, F32
-from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
+from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext, ValueName
 from tilewright.frontends.torch.convert.shape import expanded
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ops.elementwise.activation import AlphaAttrs, GeluAttrs, HardSigmoidAttrs
@@ -90,8 +90,16 @@ def divide(c: TorchContext, n: AtenCall) -> Result:
     return _divide(c, n, n.get("rounding_mode"))
 
 
-def _divide(c: TorchContext, n: AtenCall, mode: str | None) -> str:
+def _division(c: TorchContext, n: AtenCall) -> tuple[str, str]:
+    """Dividend and divisor; of integers a divisor that may be 0 is checked, as in eager mode."""
     a, b = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
+    if n.dtype.is_integer and (isinstance(n["other"], ValueName) or n["other"] == 0):
+        b = c.add(n, "nonzero_divisor", b)
+    return a, b
+
+
+def _divide(c: TorchContext, n: AtenCall, mode: str | None) -> str:
+    a, b = _division(c, n)
     if mode == "floor":
         if n.dtype.is_float:
             return c.add(n, "floor", c.add(n, "div", a, b))
@@ -114,8 +122,7 @@ def remainder(is_fmod: bool) -> Converter:
     """With the sign of the dividend (`fmod`) or of the divisor."""
 
     def convert(c: TorchContext, n: AtenCall) -> Result:
-        a, b = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
-        return c.add(n, "mod", a, b, attrs=ModAttrs(is_fmod))
+        return c.add(n, "mod", *_division(c, n), attrs=ModAttrs(is_fmod))
 
     return convert
 
