@@ -112,6 +112,8 @@ MODELS: dict[str, str] = {
         => (float[1, 160, 14, 14] y) { y = Conv(x, W) }""",
     "conv_dilated": """(float[2, 16, 20, 20] x, float[24, 16, 3, 3] W)
         => (float[2, 24, 16, 16] y) { y = Conv <dilations=[2, 2]> (x, W) }""",
+    "conv_large_result": """(float[1, 4, 120, 120] x, float[88, 4, 3, 3] W, float[88] B)
+        => (float[1, 88, 120, 120] y) { y = Conv <pads=[1, 1, 1, 1]> (x, W, B) }""",
     "conv_grouped": """(float[1, 64, 14, 14] x, float[64, 8, 3, 3] W)
         => (float[1, 64, 14, 14] y) { y = Conv <group=8, pads=[1, 1, 1, 1]> (x, W) }""",
     "conv_depthwise": """(float[1, 96, 56, 56] x, float[96, 1, 3, 3] W, float[96] B)

@@ -25,6 +25,8 @@ from tilewright.passes.canonicalize.decompose import decompose
 from tilewright.passes.context import PassContext, WhyNotFused
 from tilewright.passes.fuse import MAX_NODES, MAX_OPERATIONS, MAX_READS, fuse
 
+WINDOW = {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1), "layout": "channels_last"}
+
 
 class _Maker(GraphBuilder):
     def __call__(self, op: str, *inputs: str, **values: object) -> str:
@@ -173,6 +175,19 @@ def test_an_epilogue_has_the_shape_of_the_tiles() -> None:
     _, not_fused = reported(g.graph(turned, wide))
     assert any("transpose would scatter the tiles of matmul" in r for r in reasons(not_fused))
     assert any("add changes the shape" in r for r in reasons(not_fused))
+
+
+@for_each("side", [20, 200])
+def test_a_large_convolution_transposes_its_own_result(side: int) -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 1, side, side, 4))
+    y = g("conv", x, g.input("w", tensor(F32, 32, 4, 1, 1)), **WINDOW)
+    moved = g("transpose", g("relu", y), perm=(0, 3, 1, 2))
+    after = fuse(g.graph(g("exp", moved)), ON_CPU)
+    apart = [["conv", "relu"], ["transpose", "exp"]]
+    assert ON_CPU.target.l2 // 2 < 200 * 200 * 32 * 4
+    together = [["conv", "relu", "transpose", "exp"]]
+    assert [ops for _, ops in groups(after)] == (together if side == 200 else apart)
 
 
 def test_views_and_opaque_operators_stand_alone() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.arith.expr import TRUE, Const, Expr, Load, Var, as_int, const
+from tilewright.arith.known_lanes import known_lanes
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, map_children
 from tilewright.ir.loop.nodes import For, Func, If, Seq, Stmt, Store
@@ -38,6 +39,8 @@ class _Unroller:
         if isinstance(stmt, Store):
             indices = tuple(simplify(self.expr(i)) for i in stmt.indices)
             mask = None if stmt.mask is None else self.expr(stmt.mask)
+            if mask is not None and not any(known_lanes(mask) or (True,)):
+                return EMPTY  # a copy past the end: what it would load may not exist
             return Store(stmt.buffer, indices, self.expr(stmt.value), mask)
         if isinstance(stmt, If):
             return self._guarded(stmt)

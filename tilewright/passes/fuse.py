@@ -7,7 +7,8 @@ A *group* grows from its first node by taking consumers into it:
 | injective         | injective; or is the prologue of a reduction, or (layout only) of an      |
 |                   | out_fusable operator; or, if cheap, of one that reads each element        |
 |                   | several times                                                             |
-| out_fusable       | an injective epilogue with the output's shape                             |
+| out_fusable       | an injective epilogue with the output's shape; a large convolution on a   |
+|                   | CPU also a transpose                                                      |
 | reduction         | an injective epilogue with the output's shape                             |
 
 Views and opaque operators are not fused. A producer joins a group only if it has no reader outside,
@@ -20,15 +21,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import prod
 
 from tilewright.arith.expr import as_int
+from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Constant, FusedAttrs, Graph, Node, Value
+from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.sliding_window import WindowAttrs
 from tilewright.ops.elementwise.define import is_pointwise
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.passes.context import PassContext, WhyNotFused
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 
 # What a product of bf16 packs as it reads: stored whole, it would take many times the memory.
 PACKED = {"matmul_f32out": ("im2col", "pad")}
@@ -59,7 +65,7 @@ class _Group:
 
 def fuse(graph: Graph, context: PassContext) -> Graph:
     """Put nodes that one kernel computes into groups."""
-    fuser = _Fuser(graph)
+    fuser = _Fuser(graph, context.target)
     for n in graph.nodes:
         fuser.place(n)
     context.log.not_fused += fuser.not_fused
@@ -67,8 +73,9 @@ def fuse(graph: Graph, context: PassContext) -> Graph:
 
 
 class _Fuser:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, target: Target) -> None:
         self.graph = graph
+        self.target = target
         self.groups: dict[int, _Group] = {}
         self.group_of: dict[str, _Group] = {}
         self.order = {id(n): i for i, n in enumerate(graph.nodes)}
@@ -117,7 +124,7 @@ class _Fuser:
             return f"a kernel has one anchor, and both sides have one ({source.kind}, {kind})"
         if source.kind == "injective":
             return self._prologue_obstacle(source, n, kind)
-        return self._epilogue_obstacle(producer, n)
+        return self._epilogue_obstacle(source, producer, n)
 
     def _fits(self, source: _Group, group: _Group, n: Node) -> bool:
         """Whether the groups and `n` together read no more values than a kernel should.
@@ -158,9 +165,11 @@ class _Fuser:
             return f"{n.op} is packed by the product that reads it"
         return None
 
-    def _epilogue_obstacle(self, producer: Node, n: Node) -> str | None:
+    def _epilogue_obstacle(self, source: _Group, producer: Node, n: Node) -> str | None:
         if isinstance(n.attrs, TransposeAttrs) and not _moves_last(n):
             return None  # rows of a tile stay whole, they are only written elsewhere
+        if n.op == "transpose" and self._transposes_in_l2(source, n):
+            return None
         if n.op in LAYOUT_ONLY:
             return f"{n.op} would scatter the tiles of {producer.op}"
         if producer.type.shape != n.type.shape:
@@ -168,6 +177,19 @@ class _Fuser:
         if not is_pointwise(get_op(n.op)) and n.op not in IN_PLACE:
             return f"{n.op} reads other elements of {producer.op} than it writes"
         return None
+
+    def _transposes_in_l2(self, source: _Group, n: Node) -> bool:
+        """Whether a convolution transposes its result group by group of rows, while it is in L2.
+
+        A result that fits in L2 is there anyway for a kernel of its own.
+        """
+        if not isinstance(self.target, CpuTarget) or any(map(_moves_last, source.nodes[1:])):
+            return False
+        sizes = n.type.static_shape
+        if sizes is None or prod(sizes) * n.type.dtype.bytes <= self.target.l2 // 2:
+            return False
+        squares = min(sizes[1], prod(sizes[2:])) >= self.target.lanes(n.type.dtype.bits)
+        return squares and any(_is_plain_conv(m, self.graph) for m in source.nodes)
 
     def _needed_elsewhere(self, source: _Group, n: Node) -> bool:
         """Whether a value of `source` has a user other than its own members and `n`."""
@@ -244,6 +266,12 @@ def _operations(n: Node) -> int:
 def _parts(n: Node) -> int:
     """How many values an element is chosen among."""
     return len(n.inputs) if isinstance(n.attrs, ConcatAttrs) else 0
+
+
+def _is_plain_conv(n: Node, graph: Graph) -> bool:
+    """Whether this is a convolution without groups, of f32: other kinds have other tiles."""
+    single = type(n.attrs) is ConvAttrs and n.attrs.groups == 1
+    return single and all(graph.tensor_type(i).dtype is F32 for i in n.inputs)
 
 
 def _takes_vectors(n: Node) -> bool:

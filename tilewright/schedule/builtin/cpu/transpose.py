@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from tilewright.arith.expr import Select, as_int
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import subexpressions
+from tilewright.arith.walk import loads, subexpressions
 from tilewright.ir.loop.annotations import PARTITION
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
     BlockGraph,
+    block_graph,
     flat_stride,
     loop_of,
     reads_of,
@@ -65,7 +66,9 @@ def _side(block: Block, target: CpuTarget) -> int:
 
 
 def _chooses(block: Block) -> bool:
-    return any(isinstance(e, Select) for e in subexpressions(value_of(block)))
+    """Whether an element's position, not its value, decides what is computed."""
+    choices = (e.cond for e in subexpressions(value_of(block)) if isinstance(e, Select))
+    return any(not any(loads(condition)) for condition in choices)
 
 
 def schedule_transposed(
@@ -73,9 +76,8 @@ def schedule_transposed(
 ) -> tuple[list[str], list[int]]:
     """Schedule the nest in squares; the loops that may run in parallel, and their extents."""
     *outer, column = spatial(block)
-    dtype = value_of(block).dtype
     lanes = _side(block, target)
-    vectors = max(1, min(LINE_BYTES // dtype.bytes, typical_extent(column.extent)) // lanes)
+    vectors = max(1, min(LINE_BYTES // _bytes(block), typical_extent(column.extent)) // lanes)
     most = typical_extent(column.extent) // lanes
     vectors = sch.choose(f"{block.name}.line", vectors, lambda: [n for n in LINES if n <= most])
     blocks = -(-typical_extent(rows.extent) // lanes)
@@ -86,20 +88,48 @@ def schedule_transposed(
     squares = sch.choose(
         f"{block.name}.block", squares, lambda: [n for n in divisors(blocks) if n <= longest]
     )
-    line, vector, lane = sch.split(loop_of(column), [None, vectors, lanes])
-    chunk, square, row = sch.split(loop_of(rows), [None, squares, lanes])
     others = [it for it in outer if it is not rows]
-    loops = [*(loop_of(it) for it in others), chunk, line]
-    sch.reorder(*loops, square, vector, row, lane)
+    around = [loop_of(it) for it in others]
+    sizes = (squares, vectors, lanes)
+    loops = [*around, *_squares(sch, around, loop_of(rows), loop_of(column), sizes)]
+    blocks_of = (rows, squares * lanes), (column, vectors * lanes)
+    extents = [typical_extent(it.extent) for it in others]
+    extents += [-(-typical_extent(it.extent) // n) for it, n in blocks_of]
+    if as_int(simplify(column.extent % (vectors * lanes))) != 0:
+        loops.pop()  # the last iteration has guards, which fusing would spread over all iterations
+        extents.pop()
+    return loops, extents
+
+
+def transpose_at(sch: Schedule, name: str, at: str, target: CpuTarget) -> None:
+    """Transpose what the loop `at` has finished, a row of squares after the other.
+
+    Its rows are written to the end one after the other, in streams that are prefetched.
+    """
+    block = block_graph(sch.func).block(name)
+    rows = crossing_axis(block, block_graph(sch.func), target)
+    assert rows is not None
+    loops = sch.reverse_compute_at(name, at)
+    row, column = loops[block.iters.index(rows)], loops[-1]
+    around = [loop for loop in loops if loop not in (row, column)]
+    _squares(sch, around, row, column, (1, 1, _side(block, target)))
+
+
+def _squares(
+    sch: Schedule, around: list[str], rows: str, columns: str, sizes: tuple[int, int, int]
+) -> tuple[str, str]:
+    """Cut two loops into squares of vectors; the loops over blocks of rows, and over lines."""
+    squares, vectors, lanes = sizes
+    line, vector, lane = sch.split(columns, [None, vectors, lanes])
+    chunk, square, row = sch.split(rows, [None, squares, lanes])
+    sch.reorder(*around, chunk, line, square, vector, row, lane)
     sch.unroll(vector)
     sch.unroll(row)
     for loop in (square, row, vector):
         sch.annotate(loop, PARTITION.key, 2)
     sch.vectorize(lane)
-    sizes = (rows, squares * lanes), (column, vectors * lanes)
-    extents = [typical_extent(it.extent) for it in others]
-    extents += [-(-typical_extent(it.extent) // n) for it, n in sizes]
-    if as_int(simplify(column.extent % (vectors * lanes))) != 0:
-        loops.pop()  # the last iteration has guards, which fusing would spread over all iterations
-        extents.pop()
-    return loops, extents
+    return chunk, line
+
+
+def _bytes(block: Block) -> int:
+    return value_of(block).dtype.bytes

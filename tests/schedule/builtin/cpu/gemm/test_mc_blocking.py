@@ -10,7 +10,16 @@ from tests.differential.kernel_graphs import KERNELS
 from tests.finalize.kernel_steps import run, sample
 from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import check, scheduled, sources
+from tilewright.arith.expr import as_int
+from tilewright.core.dtypes import F32
 from tilewright.finalize.cpu.pipeline import finalize
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.walk import buffers
+from tilewright.ir.types import tensor
+from tilewright.ops.conv.conv import ConvAttrs
+from tilewright.ops.elementwise.activation import AlphaAttrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.schedule.builtin.cpu.gemm.mc_blocking import MAX_EXTRA, mc_tiles_near
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.target.registry import CPUS
@@ -69,3 +78,31 @@ def test_the_last_tile_may_be_lower_and_others_come_after_it() -> None:
     expected = {name: array.copy() for name, array in run(func, arrays, {}).items()}
     for name, found in run(finalize(result.func, target), arrays, {}).items():
         np.testing.assert_allclose(found, expected[name], rtol=1e-6)
+
+
+def _conv_to_channels_first(side: int, filters: int, kernel: int, leaky: bool) -> Graph:
+    g = GraphBuilder("f")
+    x, w = tensor(F32, 2, side, side, 3), tensor(F32, filters, 3, kernel, kernel)
+    window = ConvAttrs((1, 1), (kernel // 2,) * 4, (1, 1), "channels_last")
+    y = g.add("conv", g.input("x", x), g.input("w", w), attrs=window)
+    y = g.add("add", y, g.input("b", tensor(F32, filters)))
+    y = g.add("leaky_relu", y, attrs=AlphaAttrs(0.1)) if leaky else y
+    return g.graph(g.add("transpose", y, attrs=TransposeAttrs((0, 3, 1, 2))))
+
+
+@for_each("leaky", [False, True])
+@for_each(("side", "filters", "kernel"), [(9, 17, 3), (8, 32, 1), (5, 70, 5), (13, 40, 3)])
+def test_a_group_of_results_is_transposed_in_l2(
+    side: int, filters: int, kernel: int, leaky: bool
+) -> None:
+    target = replace(CPUS["x86-64-v4"], l2=1 << 13)
+    ((func, constants),) = sources(_conv_to_channels_first(side, filters, kernel, leaky), target)
+    result = schedule_func(func, constants, target)
+    final = finalize(result.func, target)
+    (kept,) = (b for b in buffers(final).values() if b.name == "conv")
+    assert kept.scope == "local"
+    assert 0 < (as_int(kept.shape[0]) or 0) * 4 <= max(target.l2 // 4, 16 * 8 * 16 * 4)
+    arrays = sample(result.func, {})
+    expected = {name: array.copy() for name, array in run(func, arrays, {}).items()}
+    for name, found in run(final, arrays, {}).items():
+        np.testing.assert_allclose(found, expected[name], rtol=1e-5, atol=1e-5)

@@ -51,6 +51,7 @@ from tilewright.schedule.builtin.cpu.gemm.kc_blocking import (
 )
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import Microkernel
 from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
+from tilewright.schedule.builtin.cpu.transpose import crossing_axis, transpose_at
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
@@ -82,7 +83,11 @@ def schedule_k_blocked(
     )
     unroll_and_vectorize(sch, *rows, vector, lane)
     at = kernel.outer[-1]
-    written = fuse_epilogue(sch, epilogue.name, at, tile.lanes, unroll_rows=k_block.narrow)
+    if crossing_axis(epilogue, block_graph(sch.func), target) is not None:
+        transpose_at(sch, epilogue.name, at, target)
+        written = []
+    else:
+        written = fuse_epilogue(sch, epilogue.name, at, tile.lanes, unroll_rows=k_block.narrow)
     kernel.mark_edges((*rows, *written))
     sch.decompose_reduction(block.name, kernel.blocks)
     near = "volatile" if k_block.factor else "register"

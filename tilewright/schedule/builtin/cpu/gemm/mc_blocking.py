@@ -1,6 +1,8 @@
-"""MC blocking: groups of row tiles whose rows of A stay in L2 for all panels of B."""
+"""MC blocking: groups of row tiles whose rows of A, or whose results, stay in L2."""
 
 from __future__ import annotations
+
+from math import prod
 
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import accumulator_dtype, loop_of, typical_extent
@@ -11,6 +13,10 @@ from tilewright.target.cpu import CpuTarget
 
 # Padded tiles that full groups may add, as a fraction of all tiles.
 MAX_EXTRA = 0.01
+# Groups of results that every core transposes at least.
+TASKS_PER_CORE = 4
+# Bytes of results that are transposed together: they are on the stack of a thread.
+MAX_TRANSPOSED = 240 * 1024
 
 
 def choose_mc(
@@ -28,6 +34,24 @@ def choose_mc(
     fitting = target.l2 // 2 // (elements * accumulator_dtype(block).bytes * tile.mr)
     default = mc_tiles_near(tiles, max(1, fitting))
     return sch.choose(f"{block.name}.mc_tiles", default, lambda: divisors(tiles))
+
+
+def choose_transposed(
+    sch: Schedule, block: Block, axes: TileAxes, tile: Microkernel, tiles: int, target: CpuTarget
+) -> int:
+    """How many row tiles of one panel make a group whose results are transposed in L2.
+
+    Groups are tall, for long rows of what is written, but each is one task: every core has some.
+    """
+    room = min(target.l2 // 4, MAX_TRANSPOSED)
+    fitting = room // (accumulator_dtype(block).bytes * tile.mr * tile.nr)
+    panels = -(-typical_extent(axes.n.extent) // tile.nr)
+    columns = prod(typical_extent(it.extent) for it in axes.batch) * panels
+    fitting = max(1, min(fitting, tiles * columns // (TASKS_PER_CORE * target.cores)))
+    even = -(-tiles // -(-tiles // fitting))
+    return sch.choose(
+        f"{block.name}.mc_tiles", even, lambda: [n for n in divisors(tiles) if n <= fitting]
+    )
 
 
 def mc_tiles_near(tiles: int, wanted: int) -> int:

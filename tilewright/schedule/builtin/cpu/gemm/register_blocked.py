@@ -49,7 +49,11 @@ from tilewright.schedule.builtin.cpu.gemm.kc_blocking import (
     choose_kc,
     narrow_k_block,
 )
-from tilewright.schedule.builtin.cpu.gemm.mc_blocking import choose_mc, split_rows
+from tilewright.schedule.builtin.cpu.gemm.mc_blocking import (
+    choose_mc,
+    choose_transposed,
+    split_rows,
+)
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
     Microkernel,
     MicrokernelProblem,
@@ -65,6 +69,7 @@ from tilewright.schedule.builtin.cpu.gemm.pack_b import (
     row_tiles,
 )
 from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, fuse_parallel, is_parallel
+from tilewright.schedule.builtin.cpu.transpose import crossing_axis, transpose_at
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
@@ -105,7 +110,12 @@ def schedule_register_blocked(
         _pad(sch, block, axes, tile)
         schedule_k_blocked(sch, block, axes, tile, k_block, epilogue, target)
         return
-    _schedule_flat(sch, block, axes, tile, tiles, epilogue, b, target)
+    transposed = None
+    if crossing_axis(epilogue, block_graph(sch.func), target) is not None:
+        copy = sch.cache_write(block.name, "register")
+        graph = block_graph(sch.func)
+        block, epilogue, transposed = graph.block(block.name), graph.block(copy), epilogue.name
+    _schedule_flat(sch, block, axes, tile, tiles, epilogue, transposed, b, target)
 
 
 def _schedule_flat(
@@ -115,21 +125,26 @@ def _schedule_flat(
     tile: Microkernel,
     tiles: int,
     epilogue: Block,
+    transposed: str | None,
     b: PackedB,
     target: CpuTarget,
 ) -> None:
-    """Tiles that go through all of K at once."""
-    together = choose_mc(sch, block, axes, tile, tiles, target)
+    """Tiles that go through all of K at once, perhaps `transposed` a group of rows at a time."""
+    if transposed is None:
+        together = choose_mc(sch, block, axes, tile, tiles, target)
+    else:
+        together = choose_transposed(sch, block, axes, tile, tiles, target)
     _pad(sch, block, axes, tile, together, pads_n=not b.in_place)
     row_group, row_tile, row_loops = split_rows(sch, axes, tile, together)
     panel_loop, column = sch.split(loop_of(axes.n), [None, tile.nr])
     vector, lane = sch.split(column, [None, tile.lanes])
-    # With the panel loop outside, a panel stays in L1 for all rows. Where all panels fit in L1, or
-    # no row reuses them, it goes inside: results are then stored sequentially.
-    far = axes.packed_b is not None and panels_bytes(block, axes) > target.l1
-    panels_first = sch.choose(f"{block.name}.n_outer", far, lambda: (False, True))
-    inner_order = [panel_loop, *row_tile] if panels_first else [*row_tile, panel_loop]
-    outer = [*(loop_of(it) for it in axes.batch), *row_group, *inner_order]
+    order = [panel_loop, *row_group, *row_tile]
+    panels_first = False
+    if transposed is None:
+        panels_first = _panels_first(sch, block, axes, target)
+        inner = [panel_loop, *row_tile] if panels_first else [*row_tile, panel_loop]
+        order = [*row_group, *inner]
+    outer = [*(loop_of(it) for it in axes.batch), *order]
     sums = [loop_of(it) for it in reductions(block)]
     steps = _unrolled_steps(sch, block, sums, tile)
     sch.reorder(*outer, *sums, *steps, *row_loops, vector, lane)
@@ -140,6 +155,9 @@ def _schedule_flat(
         pack_first(sch, b, axes, tile)
         shared = outer
     written = fuse_epilogue(sch, epilogue.name, outer[-1], tile.lanes)
+    if transposed is not None:
+        transpose_at(sch, transposed, row_group[-1], target)
+        shared = outer[: outer.index(row_group[-1]) + 1]
     least = _least_edge(block, axes, tile)
     mark_edges(sch, block.name, axes.m, tile.mr, least, [*row_loops, *written])
     unroll_and_vectorize(sch, *steps, *row_loops, vector, lane)
@@ -147,6 +165,16 @@ def _schedule_flat(
     sch.set_scope(block.writes[0].buffer, "register")
     if is_parallel(sch, block.name, op_count(block)):
         fuse_parallel(sch, block.name, shared)
+
+
+def _panels_first(sch: Schedule, block: Block, axes: TileAxes, target: CpuTarget) -> bool:
+    """Whether the loop over panels is outside of that over row tiles.
+
+    A panel then stays in L1 for all rows. Where all panels fit in L1, or no row reuses them, it
+    goes inside: results are then stored sequentially.
+    """
+    far = axes.packed_b is not None and panels_bytes(block, axes) > target.l1
+    return sch.choose(f"{block.name}.n_outer", far, lambda: (False, True))
 
 
 def _unrolled_steps(sch: Schedule, block: Block, sums: list[str], tile: Microkernel) -> list[str]:
