@@ -40,6 +40,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
         cache_dir=Path("/home/someone/.cache/tilewright"),
         cache_limit_gb=20.0,
         memory_limit_gb=float("inf"),
+        compile_limit_s=float("inf"),
         threads=None,
         spin_us=50,
         gpu_sync=False,

@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 
 from tests.models import mlp, reference, save
 from tilewright.core.config import override
+from tilewright.core.errors import FrontendError, UnsupportedError
 from tilewright.driver import compile_apart as apart
 from tilewright.driver.compile_apart import compile_apart
 from tilewright.driver.compile_graph import compile_source
 from tilewright.driver.options import CompileOptions, make_options
 from tilewright.driver.timings import Timings
+from tilewright.frontends.onnx.segments.data_dependent import DataDependent
 
 ROOT = Path(__file__).parents[2]
 COMPILE = """
@@ -57,12 +60,20 @@ def test_who_wants_to_see_the_compiler_has_it_in_the_process(tmp_path: Path) -> 
     assert compile_in_new_process(path, tmp_path / "cache", TW_LOG="info")[1]
 
 
-def test_what_is_wrong_with_a_model_is_said_here(tmp_path: Path) -> None:
+def test_a_model_that_is_refused_is_not_compiled_again(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(b"\x08\x07no model")
     found, loaded = compile_in_new_process(path, tmp_path / "cache")
-    assert found.startswith("FrontendError[onnx.")
-    assert loaded
+    with pytest.raises(FrontendError) as caught:
+        compile_source(path, make_options())
+    assert found == str(caught.value)
+    assert not loaded
+
+
+def test_a_model_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    path = save(mlp("N"), tmp_path / "m.onnx")
+    found, _ = compile_in_new_process(path, tmp_path / "cache", TW_COMPILE_LIMIT_S="0.01")
+    assert found.startswith("UnsupportedError[compile.time-limit]: compiling takes longer than")
 
 
 @pytest.fixture
@@ -79,6 +90,26 @@ def test_the_file_is_the_same_wherever_it_is_made(unloaded: None, tmp_path: Path
     assert compile_apart(path, options, there)
     compile_source(path, options).write(here)
     assert there.read_bytes() == here.read_bytes()
+
+
+def test_refusals_keep_their_class_and_their_words(unloaded: None, tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 17]> g (float[N] x) => (float[N] y)
+    { y = NoSuchOperator(x) }"""
+    path = save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    with pytest.raises(UnsupportedError) as here:
+        compile_source(path, make_options())
+    with pytest.raises(UnsupportedError) as there:
+        compile_apart(path, make_options(), tmp_path / "made")
+    assert str(there.value) == str(here.value)
+
+
+def test_models_for_segments_are_recognised(unloaded: None, tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 17]> g (float[N] x, int64[1] axes) => (float y)
+    { y = ReduceSum <keepdims = 0> (x, axes) }"""
+    path = save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    with pytest.raises(DataDependent) as caught:
+        compile_apart(path, make_options(), tmp_path / "made")
+    assert caught.value.code == "onnx.data-dependent"
 
 
 @pytest.fixture

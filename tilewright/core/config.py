@@ -110,6 +110,8 @@ SWITCHES = (
            "size of the cache beyond which the longest unused files are removed"),
     Switch("TW_MEMORY_LIMIT_GB", _number(float, "number >= 0", 0, float("inf")), "inf",
            "largest tensor of a model, and memory of a run without inputs and weights"),
+    Switch("TW_COMPILE_LIMIT_S", _number(float, "number >= 0", 0, float("inf")), "inf",
+           "seconds that compiling a model may take"),
     Switch("TW_THREADS", _optional(_number(int, "integer >= 1", 1, 4096)), "",
            "threads a model runs on; empty: as many as the process may use cores"),
     Switch("TW_SPIN_US", _number(int, "integer >= 0", 0, 10**6), "50",
@@ -137,6 +139,7 @@ class Config:
     cache_dir: Path
     cache_limit_gb: float
     memory_limit_gb: float
+    compile_limit_s: float
     threads: int | None
     spin_us: int
     gpu_sync: bool

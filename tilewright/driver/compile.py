@@ -162,11 +162,7 @@ def _compiled(source: Any, options: CompileOptions) -> Artifact:
     # The stages are imported only here: what is in the cache is ready without them.
     from tilewright.driver.compile_graph import compile_source
 
-    try:
-        made = compile_source(source, options)
-    except RecursionError:
-        message = f"{name} has sizes or expressions that are nested too deeply"
-        raise UnsupportedError("compile.nesting", message) from None
+    made = compile_source(source, options)
     seconds, kernels = time.perf_counter() - start, made.manifest["counters"]["kernels"]
     _LOG.info("compiled %s in %.2f s: %d kernels", name, seconds, kernels)
     return made

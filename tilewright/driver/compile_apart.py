@@ -6,8 +6,8 @@ process writes the compiled model to a file and is gone.
 
 It compiles what it knows as well as this one does: a file, by options that are plain data. Where
 the compiler is loaded here already there is nothing to save, and the program may have added
-operators or passes of its own. A model that the other process refuses, or fails at, is compiled
-here, and so this process says itself what is wrong with it.
+operators or passes of its own. What the other process says of a model that it refuses is raised
+here. A model that it fails at otherwise is compiled here.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tilewright.core import errors
 from tilewright.core.config import config, is_inherited
+from tilewright.core.errors import Error, Loc
 from tilewright.core.worker.process import WorkerProcess
 from tilewright.core.worker.python_command import can_start_python, python_command
 from tilewright.core.worker.serve import serve
 from tilewright.driver.options import CompileOptions, no_progress
+from tilewright.driver.timings import too_long
 from tilewright.target.target import read_target, write_target
 
 # A compilation that takes longer than this is hardly slow because of its process.
@@ -33,13 +37,21 @@ _LOG = logging.getLogger(__name__)
 
 
 def compile_apart(source: Any, options: CompileOptions, path: Path) -> bool:
-    """Have another process write the compiled model to `path`; whether it has done so."""
+    """Have another process write the compiled model to `path`; whether it has done so.
+
+    Raises the error by which it refuses the model.
+    """
     if not (_is_plain(source, options) and _is_quiet() and can_start_python()):
         return False
     if "tilewright.ir" in sys.modules:  # and with it, maybe, more of the compiler
         return False
     with WorkerProcess(python_command(__name__), starts=1) as worker:
-        answer = worker.ask(_request(source, options, path), MAX_SECONDS)
+        limit = min(MAX_SECONDS, config().compile_limit_s)
+        answer = worker.ask(_request(source, options, path), limit)
+    if answer.kind == "timeout" and limit < MAX_SECONDS:
+        raise too_long()
+    if "refusal" in answer.reply:
+        raise _refusal(answer.reply["refusal"])
     if answer.failure:
         _LOG.debug("%s is compiled in this process: %s", source, answer.failure)
     return not answer.failure
@@ -74,7 +86,7 @@ def _request(source: Any, options: CompileOptions, path: Path) -> dict[str, Any]
 
 
 def write_compiled(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a request: the file is there."""
+    """Answer a request: the file is there, or the model is refused."""
     from tilewright.driver.compile_graph import compile_source
 
     options = CompileOptions(
@@ -85,8 +97,35 @@ def write_compiled(request: Mapping[str, Any]) -> dict[str, Any]:
         request["target_name"],
         checks=request["checks"],
     )
-    compile_source(Path(request["model"]), options).write(Path(request["to"]))
+    try:
+        made = compile_source(Path(request["model"]), options)
+    except Error as error:
+        return {"refusal": _told(error)}
+    made.write(Path(request["to"]))
     return {}
+
+
+def _told(error: Error) -> dict[str, Any]:
+    """An error as plain data."""
+    # of a class of a front end's own the nearest that the other process can look up
+    kind = next(k for k in type(error).__mro__ if k.__name__ in (*vars(errors), "DataDependent"))
+    return {
+        "kind": kind.__name__,
+        "code": error.code,
+        "message": error.message,
+        "loc": asdict(error.loc),
+        "notes": [str(note) for note in error.notes],
+        "help": error.help,
+    }
+
+
+def _refusal(told: Mapping[str, Any]) -> Error:
+    """The error that `_told` has made data of."""
+    from tilewright.frontends.onnx.segments.data_dependent import DataDependent
+
+    kinds: dict[str, type[Error]] = {**vars(errors), "DataDependent": DataDependent}
+    loc, notes, make = Loc(**told["loc"]), tuple(told["notes"]), kinds[told["kind"]]
+    return make(told["code"], told["message"], loc=loc, notes=notes, help=told["help"])
 
 
 def main() -> None:

@@ -5,9 +5,11 @@ Importing this imports every stage, so a model that is in the cache already neve
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tilewright.codegen.objects.queue import ObjectQueue
+from tilewright.core.errors import UnsupportedError
 from tilewright.driver.artifact.artifact import Artifact
 from tilewright.driver.artifact.entry_point import emit_entry
 from tilewright.driver.artifact.manifest import make_manifest
@@ -24,16 +26,24 @@ from tilewright.driver.program.buffer_assignment import BufferAssignment
 from tilewright.driver.program.host_program import host_program
 from tilewright.driver.program.linearize import linearize
 from tilewright.driver.report.dump import dump_stages
-from tilewright.driver.sources import import_graph, is_fused
+from tilewright.driver.sources import import_graph, is_fused, source_name
+from tilewright.driver.timings import Timings
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.canonicalize.name_outputs import name_outputs
-from tilewright.passes.context import PassContext
+from tilewright.passes.context import Pass, PassContext
 from tilewright.passes.manager import run_passes
 
 
 def compile_source(source: Any, options: CompileOptions) -> Artifact:
     """Compile a model: a graph, or what `import_graph` takes."""
-    options = options.timed()
+    try:
+        return _compile(source, options.timed())
+    except RecursionError:
+        message = f"{source_name(source)} has sizes or expressions that are nested too deeply"
+        raise UnsupportedError("compile.nesting", message) from None
+
+
+def _compile(source: Any, options: CompileOptions) -> Artifact:
     with ObjectQueue(options.target) as objects, relaxed_gc():  # LLVM runs in other processes
         graph = optimized_graph(source, options)
         objects.expect(len(graph.nodes))
@@ -65,9 +75,16 @@ def optimized_graph(source: Any, options: CompileOptions) -> Graph:
     with options.clock.measure("graph passes"):
         names = graph.outputs
         context = PassContext(options.target, options.precision, options.clock.passes)
-        passes = passes_for(options.target, options.disable_passes)
+        passes = _in_time(passes_for(options.target, options.disable_passes), options.clock)
         graph = graph if is_fused(graph) else run_passes(graph, passes, context)
         return name_outputs(graph, names)
+
+
+def _in_time(passes: Iterable[Pass], clock: Timings) -> Iterator[Pass]:
+    """The passes, as long as there is time for one more."""
+    for p in passes:
+        clock.check_limit()
+        yield p
 
 
 def lower_graph(

@@ -1,4 +1,4 @@
-"""The time that each stage of a compilation takes."""
+"""The time that each stage of a compilation takes, and a limit to all of them together."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tilewright.core.config import config
+from tilewright.core.errors import UnsupportedError
+
 if TYPE_CHECKING:
     from tilewright.passes.context import PassLog
 
 
 class Timings:
-    """Seconds spent in each stage of a compilation, and in each graph pass."""
+    """Seconds spent in each stage of a compilation, and in each graph pass.
+
+    The compilation has `TW_COMPILE_LIMIT_S` seconds from when this is made.
+    """
 
     def __init__(self) -> None:
         self.stages: dict[str, float] = {}
+        self._start = time.perf_counter()
 
     @cached_property
     def passes(self) -> PassLog:
@@ -25,9 +32,15 @@ class Timings:
 
         return PassLog()
 
+    def check_limit(self) -> None:
+        """Raise UnsupportedError where the time for the compilation is over."""
+        if time.perf_counter() - self._start > config().compile_limit_s:
+            raise too_long()
+
     @contextmanager
     def measure(self, stage: str) -> Iterator[None]:
-        """Count the time of a block for `stage`."""
+        """Count the time of a block for `stage`, which begins only while there is time."""
+        self.check_limit()
         start = time.perf_counter()
         try:
             yield
@@ -38,3 +51,12 @@ class Timings:
         """One line a stage, then one a pass."""
         lines = [f"{name:28} {seconds * 1e3:9.1f} ms" for name, seconds in self.stages.items()]
         return "\n".join([*lines, "", self.passes.table()])
+
+
+def too_long() -> UnsupportedError:
+    """The error of a model that takes longer to compile than is allowed."""
+    return UnsupportedError(
+        "compile.time-limit",
+        f"compiling takes longer than {config().compile_limit_s:g} s",
+        help="set TW_COMPILE_LIMIT_S higher",
+    )
