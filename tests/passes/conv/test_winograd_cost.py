@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from tests.for_each import for_each
@@ -67,3 +68,14 @@ def test_costs_grow_with_the_work() -> None:
     small, large = _image(28, 64), _image(56, 64)
     assert direct_cycles(small, target) < direct_cycles(large, target)
     assert winograd_cycles(small, (4, 4), target) < winograd_cycles(large, (4, 4), target)
+
+
+def test_a_large_result_that_is_transposed_next_costs_more() -> None:
+    """The convolution itself transposes it in L2; a small one is there for any kernel."""
+    target = CPUS["x86-64-v4"]
+    for size, large in ((28, False), (112, True)):
+        alone = _image(size, 64)
+        cycles = winograd_cycles(alone, (4, 4), target)
+        turned = replace(alone, transposed=True)
+        assert (winograd_cycles(turned, (4, 4), target) > 1.1 * cycles) is large
+        assert direct_cycles(turned, target) == direct_cycles(alone, target)

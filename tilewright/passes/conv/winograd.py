@@ -20,6 +20,8 @@ from tilewright.ir.types import TYPICAL_SIZE, TensorType
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.sliding_window import spatial
 from tilewright.ops.conv.winograd import WinogradAttrs, transform_filter
+from tilewright.ops.elementwise.define import is_pointwise
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
 from tilewright.passes.context import PassContext
 from tilewright.passes.conv.winograd_cost import MIN_GAIN, ConvShape, best_tile, least_cycles
@@ -36,17 +38,31 @@ def winograd(graph: Graph, context: PassContext) -> Graph:
     target = context.target
     if not isinstance(target, CpuTarget):
         return graph
-    return rewrite_graph(graph, lambda g, n: _rule(g, n, target), of=("conv",))
+    turned = {n.name for n in graph.nodes if n.op == "conv" and _is_transposed_next(graph, n)}
+    return rewrite_graph(graph, lambda g, n: _rule(g, n, n.name in turned, target), of=("conv",))
 
 
-def winograd_tile(n: Node, weights: TensorType, target: CpuTarget) -> tuple[int, ...] | None:
+def _is_transposed_next(graph: Graph, n: Node) -> bool:
+    """Whether only a transpose reads the result, perhaps after elementwise operators."""
+    readers = graph.consumers.get(n.name, ())
+    if len(readers) != 1 or n.name in graph.output_set:
+        return False
+    reader = readers[0]
+    if reader.op == "transpose":
+        return True
+    return is_pointwise(get_op(reader.op)) and _is_transposed_next(graph, reader)
+
+
+def winograd_tile(
+    n: Node, weights: TensorType, target: CpuTarget, transposed: bool = False
+) -> tuple[int, ...] | None:
     """The output tile by which a convolution is computed, in whichever layout it is now.
 
     `None` where it stays as it is: Winograd's method does not pay, or does not apply. `weights` is
-    the type of what must be a constant.
+    the type of what must be a constant; `transposed` says that the result is transposed next.
     """
     shape = _shape(n, weights, target)
-    return None if shape is None else best_tile(shape, target)
+    return None if shape is None else best_tile(replace(shape, transposed=transposed), target)
 
 
 def is_shorter_in(dtype: DType, n: Node, weights: TensorType, target: CpuTarget) -> bool:
@@ -86,11 +102,11 @@ def _typical(size: Expr, typical: int) -> int:
     return evaluate(size, dict.fromkeys(free_vars(size), typical))
 
 
-def _rule(g: Rewriter, n: Node, target: CpuTarget) -> str | None:
+def _rule(g: Rewriter, n: Node, transposed: bool, target: CpuTarget) -> str | None:
     attrs = n.attrs
     if not isinstance(attrs, ConvAttrs) or attrs.layout != "channels_last":
         return None
-    tile = winograd_tile(n, g.type(n.inputs[1]), target)
+    tile = winograd_tile(n, g.type(n.inputs[1]), target, transposed)
     weights = None if tile is None else g.constant_data(n.inputs[1])
     if tile is None or weights is None:
         return None

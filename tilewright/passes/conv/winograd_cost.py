@@ -14,7 +14,7 @@ from itertools import product
 from math import prod
 
 from tilewright.ops.conv.toom_cook import POINTS, additions, transforms
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.cpu import LINE_BYTES, CpuTarget
 
 # What a byte of filters more than the convolution has costs, as bytes read from memory.
 MEMORY_PRICE = 1.0
@@ -28,7 +28,11 @@ MAX_TILE = 6
 
 @dataclass(frozen=True)
 class ConvShape:
-    """A convolution in numbers: images, output sizes, taps of the window, channels, filters."""
+    """A convolution in numbers: images, output sizes, taps of the window, channels, filters.
+
+    A result that is `transposed` next is so in L2 by the convolution itself, see `passes/fuse.py`;
+    Winograd's method leaves it to a kernel that reads and writes it once more.
+    """
 
     images: int
     size: tuple[int, ...]
@@ -36,6 +40,7 @@ class ConvShape:
     channels: int
     filters: int
     bits: int = 32
+    transposed: bool = False
 
 
 def best_tile(shape: ConvShape, target: CpuTarget) -> tuple[int, ...] | None:
@@ -79,14 +84,14 @@ def winograd_cycles(shape: ConvShape, tile: tuple[int, ...], target: CpuTarget) 
     axes = tuple(zip(tile, shape.window, strict=True))
     points = prod(m + r - 1 for m, r in axes)
     tiles = shape.images * prod(-(-n // m) for n, m in zip(shape.size, tile, strict=True))
-    moved = 2 * points * tiles * (shape.channels + shape.filters) * shape.bits / 8
     extra = (points - prod(shape.window)) * shape.channels * shape.filters * shape.bits / 8
     lanes, costs = target.lanes(shape.bits), target.costs
     inputs = -(-shape.channels // lanes) * _operations(axes, "inputs")
     outputs = -(-shape.filters // lanes) * _operations(axes, "outputs")
     return (
         _product_cycles(shape, points, tiles, shape.channels, target)
-        + moved / costs.l3_bytes_per_cycle
+        + _tile_cycles(points * tiles, shape, target)
+        + (_transpose_cycles(shape, target) if shape.transposed else 0.0)
         + tiles * (inputs + outputs) / costs.fma_units
         + extra * MEMORY_PRICE / costs.memory_bytes_per_cycle
     )
@@ -101,6 +106,35 @@ def _product_cycles(
     busy = steps / (costs.fma_units * target.lanes(shape.bits) * costs.gemm_efficiency)
     weights = matrices * depth * shape.filters * shape.bits / 8
     return max(busy, weights / costs.memory_bytes_per_cycle)
+
+
+def _tile_cycles(elements: int, shape: ConvShape, target: CpuTarget) -> float:
+    """Writing transformed tiles and reading them again, so many elements of each channel.
+
+    A transform writes, or reads, the channels of one point in one place and those of the next in
+    another: out of L2, each is a stream that is waited for.
+    """
+    cycles = 0.0
+    for channels in (shape.channels, shape.filters):
+        size = elements * channels * shape.bits / 8
+        cycles += 2 * size / target.costs.l3_bytes_per_cycle
+        if size > target.l2:
+            cycles += elements * _line_fill(size, target)[1]
+    return cycles
+
+
+def _transpose_cycles(shape: ConvShape, target: CpuTarget) -> float:
+    """Transposing the result: every line is a stream, and what is written is read before."""
+    size = shape.images * prod(shape.size) * shape.filters * shape.bits / 8
+    if size <= target.l2 // 2:
+        return 0.0
+    fill, wait = _line_fill(size, target)
+    return size / LINE_BYTES * (3 * fill + 2 * wait)
+
+
+def _line_fill(size: float, target: CpuTarget) -> tuple[float, float]:
+    _, shared, far = target.costs.line_fill
+    return shared if size <= target.l3 else far
 
 
 @cache
