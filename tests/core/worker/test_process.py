@@ -114,10 +114,10 @@ def test_a_process_that_closes_its_pipes() -> None:
 
 
 def test_a_request_longer_than_a_pipe_holds(worker: WorkerProcess) -> None:
-    assert not ask(worker, "noise " + "x" * 1_000_000).failure
+    assert not ask(worker, "noise " + "x" * 5_000_000).failure
     # to a process that does not listen
     with script("import time; time.sleep(600)") as deaf:
-        assert ask(deaf, "x" * 1_000_000, 0.5).kind == "timeout"
+        assert ask(deaf, "x" * 5_000_000, 0.5).kind == "timeout"
 
 
 def test_what_a_worker_starts_ends_with_it() -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import base64
 import logging
+from contextlib import ExitStack
 from threading import Condition, Thread
 from types import TracebackType
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from tilewright.codegen.objects.compile import compile_object, count_module
 from tilewright.codegen.objects.worker import MODULE, encode_target
 from tilewright.core.worker.process import WorkerProcess
 from tilewright.core.worker.python_command import can_start_python, python_command
+from tilewright.core.worker.thread_switching import prompt_switching
 from tilewright.target.host import usable_cores
 from tilewright.target.target import Target
 
@@ -59,8 +61,10 @@ class ObjectQueue:
         self._complete = False
         self._changed = Condition()
         self._workers: list[_Worker] = []
+        self._switching = ExitStack()
 
     def __enter__(self) -> ObjectQueue:
+        self._switching.enter_context(prompt_switching())
         return self
 
     def __exit__(
@@ -74,6 +78,7 @@ class ObjectQueue:
         self._close()
         for worker in self._workers:
             worker.stop()
+        self._switching.close()
 
     def expect(self, modules: int) -> None:
         """Start a worker where so many modules are to come that it will be needed."""

@@ -11,6 +11,7 @@ starts a new one. Nothing here blocks but `wait`, so that one thread serves many
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -32,6 +33,9 @@ _ROOT = Path(__file__).resolve().parents[3]
 # Only the end of what a worker printed is kept: the last words say why it ended.
 _STDERR_TAIL = 4096
 _CHUNK = 1 << 16
+# What the pipe for requests holds: the most that Linux gives to anyone. A request that fits is sent
+# by one system call; in parts, each of them waits until a computing thread gives up Python's lock.
+_REQUEST_BYTES = 1 << 20
 _GRACE = 1.0  # seconds from the end of a process's output to its own
 
 START_SECONDS = 60.0
@@ -218,6 +222,9 @@ class WorkerProcess:
         for pipe in (process.stdin, process.stdout, process.stderr):
             assert pipe is not None
             os.set_blocking(pipe.fileno(), False)
+        assert process.stdin is not None
+        with suppress(OSError):  # a user may have so many pages in pipes; then it stays small
+            fcntl.fcntl(process.stdin.fileno(), fcntl.F_SETPIPE_SZ, _REQUEST_BYTES)
         if self.limits is not None:
             _limit_process(process.pid, self.limits)
         return True
