@@ -28,7 +28,8 @@ from tilewright.driver.segmented.profile import timed
 from tilewright.driver.segmented.source import HostNode, RemainingGraph, Segment
 from tilewright.driver.segmented.string_table import StringTable
 from tilewright.frontends.onnx.context import identifier
-from tilewright.frontends.onnx.segments.partition import Given, HostNodeKey, NonTensor
+from tilewright.frontends.onnx.segments.partition import Given, NonTensor
+from tilewright.frontends.onnx.segments.pending_node import HostNodeKey
 from tilewright.frontends.onnx.segments.symbolic_ints import (
     SymbolicInts,
     can_be_sizes,

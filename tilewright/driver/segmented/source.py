@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.core.errors import Loc
 from tilewright.frontends.onnx.segments.declared_types import ValuePort
 from tilewright.frontends.onnx.segments.operator_counts import OperatorCounts
-from tilewright.frontends.onnx.segments.partition import HostNodeKey
+from tilewright.frontends.onnx.segments.pending_node import HostNodeKey
 from tilewright.ir.graph.nodes import Graph
 
 

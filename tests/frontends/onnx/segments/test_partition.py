@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import helper
 
 from tests.frontends.onnx.segments.segmented_models import (
     AXES,
@@ -22,10 +21,8 @@ from tilewright.frontends.onnx.model.read import read_model
 from tilewright.frontends.onnx.segments.partition import (
     NonTensor,
     OnnxSegment,
-    host_op,
     import_segment,
     nested_remaining_graph,
-    pending_node,
     read_constant,
     remaining_graph,
 )
@@ -131,15 +128,6 @@ def test_nested_graphs_read_what_is_around_them() -> None:
     graph = model.proto.graph.node[0].attribute[1].g
     inner = nested_remaining_graph(remaining, graph, model.opsets, {"x"})
     assert inner.reads() == {"x", graph.output[0].name}
-
-
-def test_host_op() -> None:
-    opsets = {"": 21}
-    length = pending_node(helper.make_node("SequenceLength", ["s"], ["n"]), opsets, "f")
-    relu = pending_node(helper.make_node("Relu", ["s"], ["n"]), opsets, "f")
-    assert host_op(length) is not None
-    assert host_op(relu) is None
-    assert length.writes == ("n",)
 
 
 def test_a_constant_that_cannot_be_read_is_of_a_file() -> None:

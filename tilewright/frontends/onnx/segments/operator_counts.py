@@ -16,11 +16,10 @@ from tilewright.frontends.onnx.segments.declared_types import ValuePort
 from tilewright.frontends.onnx.segments.host.table import host_ops
 from tilewright.frontends.onnx.segments.partition import (
     Given,
-    HostNodeKey,
     NonTensor,
     OnnxRemainingGraph,
-    operator_key,
 )
+from tilewright.frontends.onnx.segments.pending_node import HostNodeKey, operator_key
 from tilewright.frontends.onnx.table import converters
 from tilewright.ir.types import TensorType
 

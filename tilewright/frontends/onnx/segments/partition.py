@@ -14,34 +14,37 @@ of their nodes is partitioned on its own.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto
 
 from tilewright.arith.expr import Const, const
 from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import BOOL, STRING, from_numpy
 from tilewright.core.errors import Error, FrontendError, Loc
-from tilewright.frontends.onnx.context import OnnxContext, OnnxNode, identifier
+from tilewright.frontends.onnx.context import OnnxContext, identifier
 from tilewright.frontends.onnx.convert_node import convert_node, nested_graph, onnx_node
 from tilewright.frontends.onnx.functions import function_body
 from tilewright.frontends.onnx.importer import with_outputs
 from tilewright.frontends.onnx.model.constants import Lazy, graph_constants, model_constants
 from tilewright.frontends.onnx.model.read import DOMAINS, Model
-from tilewright.frontends.onnx.model.toposort import node_name, ordered, reads
+from tilewright.frontends.onnx.model.toposort import ordered
 from tilewright.frontends.onnx.segments.data_dependent import (
     DataDependent,
     HostOnly,
     NeedsConcreteValue,
 )
-from tilewright.frontends.onnx.segments.host.call import HostOp, RunNested
-from tilewright.frontends.onnx.segments.host.table import host_ops, of_values
+from tilewright.frontends.onnx.segments.host.table import host_ops
 from tilewright.frontends.onnx.segments.inline import branch_nodes, function_nodes
-from tilewright.frontends.onnx.segments.run_host_node import run_host_node
+from tilewright.frontends.onnx.segments.pending_node import (
+    PendingNode,
+    host_op,
+    node_key,
+    pending_node,
+)
 from tilewright.frontends.onnx.segments.symbolic_ints import SymbolicInts
 from tilewright.frontends.onnx.table import converters
 from tilewright.ir.graph.nodes import Graph
@@ -59,42 +62,6 @@ _GIVE_SEQUENCES = (
 
 
 # An operator, and the values that its node gives, which no other node gives.
-HostNodeKey = tuple[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True, eq=False)
-class PendingNode:
-    """A node that has not run yet, and the versions of the operators where it stands."""
-
-    proto: NodeProto
-    opsets: Mapping[str, int]
-    loc: Loc
-    reads: frozenset[str]
-
-    @property
-    def writes(self) -> tuple[str, ...]:
-        """The values it defines."""
-        return tuple(filter(None, self.proto.output))
-
-    @property
-    def op_type(self) -> str:
-        """Its operator."""
-        return self.proto.op_type
-
-    @property
-    def key(self) -> HostNodeKey:
-        """Its operator as the tables have it, and the values it defines."""
-        return node_key(self), self.writes
-
-    def run(self, read: Callable[[str], Any], nested: RunNested) -> dict[str, Any]:
-        """Its results by name, computed on the host; `nested` runs graphs inside it."""
-        op, proto = host_op(self), self.proto
-        assert op is not None, self.loc
-        domain = "" if proto.domain in DOMAINS else proto.domain
-        node = OnnxNode(proto, tuple(proto.input), self.loc, self.opsets.get(domain, 0))
-        return run_host_node(op, node, [read(name) for name in proto.input], nested)
-
-
 @dataclass(frozen=True, eq=False)
 class OnnxRemainingGraph:
     """Nodes of a model that have not run yet, constants they may read, and what they must give."""
@@ -178,11 +145,6 @@ def _remaining_graph(
     nodes = ordered(graph.node, set(defined), model.file)
     pending = tuple(pending_node(proto, opsets, model.file) for proto in nodes)
     return OnnxRemainingGraph(model, pending, constants, tuple(v.name for v in graph.output))
-
-
-def pending_node(proto: NodeProto, opsets: Mapping[str, int], file: str) -> PendingNode:
-    """A node as one that has not run yet."""
-    return PendingNode(proto, opsets, Loc(file, node_name(proto)), frozenset(reads(proto)))
 
 
 def import_segment(remaining: OnnxRemainingGraph, given: Mapping[str, Given]) -> OnnxSegment:
@@ -398,19 +360,3 @@ def read_constant(constant: Lazy, file: str) -> np.ndarray:
         return constant()
     except Error as error:
         raise error.at(Loc(file)) from error.__cause__
-
-
-def host_op(p: PendingNode) -> HostOp | None:
-    """What runs a node on the host, if something can."""
-    key = node_key(p)
-    return host_ops().get(key) or of_values().get(key)
-
-
-def node_key(p: PendingNode) -> str:
-    """Where the tables have the operator of a node."""
-    return operator_key(p.proto)
-
-
-def operator_key(proto: NodeProto) -> str:
-    """Where the tables have the operator of a node that nothing else is known of."""
-    return proto.op_type if proto.domain in DOMAINS else f"{proto.domain}::{proto.op_type}"
