@@ -11,7 +11,6 @@ process takes that has imported the package. The stages are of a second compilat
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -20,14 +19,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from latency import choose
-from machine import describe_machine
-from results_file import write_results
+from model_table import MeasureFailed, print_table
 
 from tilewright.core.worker.crash import reason
-from tilewright.target.host import usable_cores
 
-ZOO = Path(__file__).parent / "results" / "cache"
 MIB = 1024 * 1024
 
 _WORKER = """
@@ -52,19 +47,15 @@ print(json.dumps({
 """
 
 
-class CompileFailed(Exception):
-    """A model that could not be compiled; the text says why."""
-
-
-def measure(path: Path) -> dict[str, Any]:
+def measure(folder: Path) -> dict[str, Any]:
     """One model, cold and cached."""
-    with tempfile.TemporaryDirectory() as folder:
-        cold = _run(path, "cold", folder)
-        warm = _run(path, "cached", folder)
-    with tempfile.TemporaryDirectory() as folder:
-        staged = _run(path, "stages", folder)
+    path = folder / "model.onnx"
+    with tempfile.TemporaryDirectory() as cache:
+        cold = _run(path, "cold", cache)
+        warm = _run(path, "cached", cache)
+    with tempfile.TemporaryDirectory() as cache:
+        staged = _run(path, "stages", cache)
     return {
-        "model": path.parent.name,
         "import_s": cold["import_seconds"],
         "file_mib": path.stat().st_size / MIB,
         "cold_s": cold["seconds"],
@@ -82,35 +73,19 @@ def _run(path: Path, mode: str, cache: str) -> dict[str, Any]:
     command = [sys.executable, "-c", _WORKER, str(path), mode]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise CompileFailed(reason(done.stderr) or "no message")
+        raise MeasureFailed(reason(done.stderr) or "no message")
     return json.loads(done.stdout)
 
 
-def main() -> None:
-    """Measure, print a table, write JSON if asked."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", help="models or groups (default: all models)")
-    parser.add_argument("--cache", type=Path, default=ZOO)
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    names = choose(args.models, args.cache)
-    rows = []
-    print(f"{'model':20} {'cold s':>7} {'cached s':>9} {'file MiB':>9} {'peak MiB':>9}  arena")
-    for name in names:
-        try:
-            row = measure(args.cache / name / "model.onnx")
-        except CompileFailed as error:
-            print(f"{name:20} failed: {error}", flush=True)
-            continue
-        rows.append(row)
-        print(
-            f"{name:20} {row['cold_s']:7.2f} {row['cached_s']:9.2f} {row['file_mib']:9.1f} "
-            f"{row['peak_mib']:9.1f}  {' '.join(row['arena'])}",
-            flush=True,
-        )
-    if args.json:
-        write_results(args.json, describe_machine((usable_cores(),)), results=rows)
+def line(row: dict[str, Any]) -> str:
+    """A row as the table shows it."""
+    return (
+        f"{row['cold_s']:7.2f} {row['cached_s']:9.2f} {row['file_mib']:9.1f} "
+        f"{row['peak_mib']:9.1f}  {' '.join(row['arena'])}"
+    )
 
+
+HEAD = f"{'model':20} {'cold s':>7} {'cached s':>9} {'file MiB':>9} {'peak MiB':>9}  arena"
 
 if __name__ == "__main__":
-    main()
+    print_table(__doc__.splitlines()[0], HEAD, measure, line)

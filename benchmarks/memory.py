@@ -11,7 +11,6 @@ in the cache is compiled by a process of its own, which is gone by then; its pea
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -20,15 +19,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from latency import choose
-from machine import describe_machine
-from results_file import write_results
+from model_table import MeasureFailed, print_table
 
 from tilewright.core.worker.crash import reason
-from tilewright.target.host import usable_cores
 
 HERE = Path(__file__).resolve().parent
-ZOO = HERE / "results" / "cache"
 RUNS = 5
 KINDS = ("fresh", "cached", "onnxruntime")
 
@@ -60,10 +55,6 @@ print(json.dumps({{"now": mib("VmRSS") / 1024, "peak": mib("VmHWM") / 1024,
 """
 
 
-class RunFailed(Exception):
-    """A model that could not be run; the text says why."""
-
-
 def measure(folder: Path) -> dict[str, Any]:
     """One model in each kind of process."""
     with tempfile.TemporaryDirectory() as cache:
@@ -78,33 +69,20 @@ def _run(folder: Path, kind: str, cache: str) -> dict[str, float]:
     command = [sys.executable, "-c", program, str(folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RunFailed(f"{kind}: {reason(done.stderr) or 'no message'}")
+        raise MeasureFailed(f"{kind}: {reason(done.stderr) or 'no message'}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def main() -> None:
-    """Measure, print a table, write JSON if asked."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", help="models or groups (default: all models)")
-    parser.add_argument("--cache", type=Path, default=ZOO)
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    rows = []
-    print(
-        f"{'MiB':20} {'fresh':>7} {'cached':>7} {'ORT':>7}   {'peak':>7} {'ORT':>7} {'compiler':>9}"
+def line(row: dict[str, Any]) -> str:
+    """A row as the table shows it."""
+    fresh, cached, ort = (row[kind] for kind in KINDS)
+    return (
+        f"{fresh['now']:7.1f} {cached['now']:7.1f} {ort['now']:7.1f}   "
+        f"{fresh['peak']:7.1f} {ort['peak']:7.1f} {fresh['peak_of_compiler']:9.1f}"
     )
-    for name in choose(arguments.models, arguments.cache):
-        found = measure(arguments.cache / name)
-        rows.append({"model": name, **found})
-        fresh, cached, ort = (found[kind] for kind in KINDS)
-        print(
-            f"{name:20} {fresh['now']:7.1f} {cached['now']:7.1f} {ort['now']:7.1f}   "
-            f"{fresh['peak']:7.1f} {ort['peak']:7.1f} {fresh['peak_of_compiler']:9.1f}",
-            flush=True,
-        )
-    if arguments.json:
-        write_results(arguments.json, describe_machine((usable_cores(),)), results=rows)
 
+
+HEAD = f"{'MiB':20} {'fresh':>7} {'cached':>7} {'ORT':>7}   {'peak':>7} {'ORT':>7} {'compiler':>9}"
 
 if __name__ == "__main__":
-    main()
+    print_table(__doc__.splitlines()[0], HEAD, measure, line)

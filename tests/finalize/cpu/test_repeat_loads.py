@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.codegen.native_func import both
+from tests.finalize.cpu.rewritten_loads import text_after
 from tilewright.finalize.cpu.repeat_loads import repeat_loads
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func, print_func
-from tilewright.ir.loop.verify import verify_func
 
 
 def _func(index: str, mask: str = "") -> Func:
@@ -24,14 +24,7 @@ def _func(index: str, mask: str = "") -> Func:
 
 
 def _check(func: Func) -> str:
-    after = repeat_loads(func)
-    verify_func(after)
-    a = np.random.default_rng(0).random(100).astype("f4")
-    found, expected = both(after, {"a": a, "c": np.zeros(100, "f4")})
-    np.testing.assert_array_equal(found["c"], expected["c"])
-    before, _ = both(func, {"a": a, "c": np.zeros(100, "f4")})
-    np.testing.assert_array_equal(found["c"], before["c"])
-    return print_func(after)
+    return text_after(repeat_loads, func, 100)
 
 
 @pytest.mark.parametrize(

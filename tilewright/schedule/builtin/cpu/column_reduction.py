@@ -51,7 +51,7 @@ MIN_PANEL_BYTES = 1024
 # Rows that a part must have, for its result to be cheap beside it.
 MIN_PART_ROWS = 4 * STREAMED_ROWS
 # Load imbalance that parts may have.
-MAX_IMBALANCE = 1.1
+MAX_PART_IMBALANCE = 1.1
 
 
 def is_column_reduction(block: Block, graph: BlockGraph) -> bool:
@@ -99,7 +99,9 @@ def _parts(block: Block, columns: int, target: CpuTarget) -> int:
     panels = -(-typical_extent(spatial(block)[-1].extent) // columns)
     tasks = _tasks(block) * panels
     possible = [n for n in divisors(rows) if n == 1 or rows // n >= MIN_PART_ROWS]
-    return min(possible, key=lambda n: max(MAX_IMBALANCE, load_imbalance(tasks * n, target.cores)))
+    return min(
+        possible, key=lambda n: max(MAX_PART_IMBALANCE, load_imbalance(tasks * n, target.cores))
+    )
 
 
 def _schedule_nest(

@@ -40,7 +40,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
 # Tasks of whole panels may take so much longer than tasks of single tiles.
-MAX_IMBALANCE = 1.25
+MAX_PANEL_IMBALANCE = 1.25
 
 
 def row_tiles(axes: TileAxes, tile: Microkernel) -> int:
@@ -170,7 +170,7 @@ def packs_by_panel(b: PackedB, axes: TileAxes, tile: Microkernel, target: CpuTar
     """Whether each thread packs the panels that it uses, which then stay in its L2."""
     panels = -(-typical_extent(axes.n.extent) // tile.nr)
     tasks = prod(typical_extent(it.extent) for it in axes.batch) * panels
-    return bool(b.copy) and load_imbalance(tasks, target.cores) <= MAX_IMBALANCE
+    return bool(b.copy) and load_imbalance(tasks, target.cores) <= MAX_PANEL_IMBALANCE
 
 
 def pack_at(sch: Schedule, b: PackedB, axes: TileAxes, tile: Microkernel, loop: str) -> None:
