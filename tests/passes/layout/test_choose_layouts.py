@@ -141,8 +141,8 @@ def test_a_value_is_transposed_once_for_all_its_readers() -> None:
 
 def test_weights_that_are_computed_stay_as_they_are() -> None:
     g = _Maker("f")
-    x = g.input("x", tensor(F32, 1, 8, 9, 9))
-    w = g("relu", g.input("w", tensor(F32, 8, 8, 3, 3)))
+    x = g.input("x", tensor(F32, 1, 32, 9, 9))
+    w = g("relu", g.input("w", tensor(F32, 32, 32, 3, 3)))
     window = {"strides": (1, 1), "pads": (0,) * 4, "dilations": (1, 1)}
     after = _check(g.graph(g("conv", x, w, **window)))
     assert _layouts(after) == ["channels_last"]

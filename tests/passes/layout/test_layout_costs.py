@@ -35,8 +35,14 @@ def test_few_pixels_waste_columns() -> None:
     assert few.channels_first / few.channels_last > many.channels_first / many.channels_last
 
 
-def test_wider_windows_are_far_slower_with_channels_first() -> None:
-    cost = _cost(64, 64, 32, kernel=3)
+def test_wider_windows_follow_lines_where_filters_do_not_fill_vectors() -> None:
+    many, few = _cost(64, 64, 32, kernel=3), _cost(64, 10, 32, kernel=3)
+    assert many.channels_first > many.channels_last
+    assert few.channels_first < few.channels_last
+
+
+def test_wider_windows_that_step_are_far_slower_with_channels_first() -> None:
+    cost = _cost(64, 10, 32, kernel=3, stride=2)
     assert cost.channels_first > 2 * cost.channels_last
 
 

@@ -7,9 +7,10 @@ Costs follow from the vectorized axis:
 |------------------------|------------------------------------|------------------------------------|
 | one tap, all channels  | rows of pixels x packed weights    | weights x columns of pixels, which |
 |                        |                                    | are packed while the model runs    |
-| many taps, all channels| the same, for each tap             | columns are scattered: far slower  |
-| groups of channels     | vectors of a group's filters       | vectors of pixels of one line, or  |
-|                        |                                    | of all lines under single taps     |
+| many taps, or groups of| vectors of (a group's) filters     | vectors of pixels of one line, or  |
+| channels               |                                    | of all lines under single taps;    |
+|                        |                                    | stepping over all channels they    |
+|                        |                                    | are scattered: far slower          |
 | one channel (depthwise,| vectors of channels                | vectors of pixels of one line,     |
 | pooling)               |                                    | taken apart where windows step     |
 """
@@ -49,13 +50,17 @@ def window_cost(graph: Graph, n: Node, target: Target) -> LayoutCost:
         return _single_channel(typical(n.type.shape) * prod(attrs.kernel), out, attrs.strides[-1])
     weights = graph.tensor_type(n.inputs[1]).shape
     work = float(typical(n.type.shape) * typical(weights[1:]))
-    if type(attrs) is ConvAttrs and typical(weights[1:2]) == 1 < attrs.groups:
+    taps = typical(weights[2:])
+    if type(attrs) is not ConvAttrs:
+        return LayoutCost(work * LAYOUTS.scattered, work)
+    if typical(weights[1:2]) == 1 < attrs.groups:
         return _single_channel(work, out, attrs.strides[-1])
-    if type(attrs) is ConvAttrs and attrs.groups > 1 and isinstance(target, CpuTarget):
+    by_line = attrs.groups > 1 or (taps > 1 and not stepping)
+    if by_line and isinstance(target, CpuTarget):
         filters = typical(weights[:1]) // attrs.groups
-        line = out[-1:] if typical(weights[2:]) > 1 else out
-        return _groups(work, filters, line, stepping, target.lanes(n.type.dtype.bits))
-    if type(attrs) is not ConvAttrs or attrs.groups > 1 or typical(weights[2:]) > 1:
+        line = out[-1:] if taps > 1 else out
+        return _by_line(work, filters, line, stepping, target.lanes(n.type.dtype.bits))
+    if attrs.groups > 1 or taps > 1:
         return LayoutCost(work * LAYOUTS.scattered, work)
     x = graph.tensor_type(n.inputs[0]).shape
     read = typical((x[0], channels(attrs.layout, x), *out))
@@ -86,8 +91,9 @@ def _single_channel(work: float, out: Shape, step: int) -> LayoutCost:
     return LayoutCost(work * gaps * _waste(typical(out[-1:])), work)
 
 
-def _groups(work: float, filters: int, line: Shape, stepping: bool, lanes: int) -> LayoutCost:
-    last = work * _waste(filters, lanes)
+def _by_line(work: float, filters: int, line: Shape, stepping: bool, lanes: int) -> LayoutCost:
+    # With one vector of filters, every FMA loads a pixel of its own.
+    last = work * _waste(filters, lanes) * (LAYOUTS.line if filters <= lanes else 1.0)
     if any(as_int(size) is None for size in line):
         return LayoutCost(last * LAYOUTS.scattered, last)
     step = LAYOUTS.step if stepping else 1.0

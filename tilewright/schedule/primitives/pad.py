@@ -8,8 +8,8 @@
 
 The loop can then be split by the multiple without a guard. Readers are unchanged. Elements past the
 original end are computed from clamped indices and are never read. A copy along the iterator is
-masked instead, which keeps neighbours adjacent; to `fill` with "zeros" every copy is, and has zeros
-past the end.
+masked instead, which keeps neighbours adjacent; to `fill` with "zeros" all loads are, and what is
+past the end is computed from zeros.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer], zer
     # The iterator is clamped, not the index: expressions of it are then computed once a row.
     last = {it.name: minimum(Var(it.name), simplify(it.extent - 1))}
     copied = _copied(block)
-    if not zeros and not _is_along(block, copied, it):
+    if not _is_along(block, copied, it):
         copied = None
 
     def clamp(e: Expr) -> Expr | None:
@@ -135,7 +135,7 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer], zer
             for i, dim in pairs
         ):
             return None
-        if copied is e:
+        if zeros or copied is e:
             inside = Var(it.name) < it.extent
             both = inside if e.mask is None else e.mask & inside
             return Load(e.buffer, e.indices, e.dtype, both)

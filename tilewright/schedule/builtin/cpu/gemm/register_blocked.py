@@ -134,7 +134,7 @@ def _schedule_flat(
         together = choose_mc(sch, block, axes, tile, tiles, target)
     else:
         together = choose_transposed(sch, block, axes, tile, tiles, target)
-    _pad(sch, block, axes, tile, together, pads_n=not b.in_place)
+    _pad(sch, block, axes, tile, together, in_place=b.in_place)
     row_group, row_tile, row_loops = split_rows(sch, axes, tile, together)
     panel_loop, column = sch.split(loop_of(axes.n), [None, tile.nr])
     vector, lane = sch.split(column, [None, tile.lanes])
@@ -271,15 +271,17 @@ def _pad(
     axes: TileAxes,
     tile: Microkernel,
     together: int = 1,
-    pads_n: bool = True,
+    in_place: bool = False,
 ) -> None:
-    """Pad N to full tiles, and M to full groups of `together` tiles."""
-    wanted = [(axes.n, tile.nr)] if pads_n else []
-    if axes.m is not None:
-        wanted.append((axes.m, tile.mr * max(1, together)))
-    for axis, multiple in wanted:
-        if as_int(simplify(axis.extent % multiple)) != 0:
-            sch.pad(block.name, axis.name, multiple)
+    """Pad N to full tiles, and M to full groups of `together` tiles.
+
+    Of a B that is read in place, zeros are past the end of a row.
+    """
+    if as_int(simplify(axes.n.extent % tile.nr)) != 0:
+        sch.pad(block.name, axes.n.name, tile.nr, "zeros" if in_place else "")
+    rows = tile.mr * max(1, together)
+    if axes.m is not None and as_int(simplify(axes.m.extent % rows)) != 0:
+        sch.pad(block.name, axes.m.name, rows)
 
 
 def _least_edge(block: Block, axes: TileAxes, tile: Microkernel) -> int:
