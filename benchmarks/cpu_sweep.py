@@ -26,12 +26,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from engine_rows import OURS, geometric_mean, of_roof
 from latency import WORKER, installed, interpreters, write
 from machine import describe_machine
 from operators import torch_kernel
 from random_case import Case
 from random_cases import KINDS, draw_cases
-from report import OURS, geometric_mean, of_roof
 
 from tilewright.bench.engine_process import EngineFailed, EngineProcess
 from tilewright.runtime.roofline.machine_roofline import machine_roofline

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import geometric_mean
 from typing import Any
 
-from report import LABELS, by_model, newest
+from engine_rows import LABELS, by_model
+from report import newest
 from results_file import FOLDER, Results, origin, read_results
 from tables import cell, markdown
 

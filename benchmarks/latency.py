@@ -22,10 +22,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from engine_rows import FEWEST_PEERS, OURS, by_model, means
 from engines import ENGINES, QUICK
 from isa import LIMITS, limit_to
 from machine import describe_machine
-from report import FEWEST_PEERS, OURS, by_model, means
 from results_file import read_results, write_results
 from revision import commit
 

@@ -16,9 +16,7 @@ HERE = Path(__file__).resolve().parent
 if str(HERE / "gpu") not in sys.path:
     sys.path.insert(0, str(HERE / "gpu"))
 
-from page import best_ratio as gpu_ratio  # noqa: E402
-from page import model_rows, peers  # noqa: E402
-from report import (  # noqa: E402
+from engine_rows import (  # noqa: E402
     FEWEST_PEERS,
     LABELS,
     OURS,
@@ -27,9 +25,11 @@ from report import (  # noqa: E402
     by_model,
     counted,
     geometric_mean,
-    newest,
     others,
 )
+from page import best_ratio as gpu_ratio  # noqa: E402
+from page import model_rows, peers  # noqa: E402
+from report import newest  # noqa: E402
 from results_file import FOLDER, read_results  # noqa: E402
 from tables import cell, markdown, milliseconds  # noqa: E402
 

@@ -22,9 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from engine_rows import geometric_mean
 from latency import HERE, ROOT, choose, entry, known_rows, table, write
 from machine import describe_machine
-from report import geometric_mean
 
 from tilewright.bench.interleaved import Entry, HarnessSettings, measure
 

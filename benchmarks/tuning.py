@@ -29,10 +29,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from engine_rows import geometric_mean
 from kernels import CACHE, TUNED
 from latency import OWN_ENVIRONMENTS, add_arguments, entry, known_rows, settings_of, write
 from machine import describe_machine
-from report import geometric_mean
 
 from tilewright.bench.interleaved import measure
 from tilewright.tune.records import Records
