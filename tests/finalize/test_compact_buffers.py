@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.for_each import for_each
-from tilewright.finalize.compact_buffers import STACK_LIMIT, compact_buffers
+from tilewright.finalize.compact_buffers import UNASKED_BYTES, compact_buffers
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Alloc, For, Func
 from tilewright.ir.loop.text import parse_func
@@ -75,9 +75,11 @@ def test_what_outlives_an_iteration_stays_whole() -> None:
 
 
 def test_large_tiles_stay_in_planned_memory() -> None:
-    size = STACK_LIMIT // 4 + 1
-    text = TILED.replace("8", str(size)).replace("7", str(size - 1))
+    size = UNASKED_BYTES // 4 + 1
+    text = TILED.replace("7", str(size - 1)).replace("8", str(size))
     assert _allocations(compact_buffers(parse_func(text)))[0][1] == "t: f32[N]"
+    asked = text.replace("alloc t: f32[N]", "alloc t: f32[N] @local")
+    assert _allocations(compact_buffers(parse_func(asked))) == [(("o",), f"t: f32[{size}] @local")]
 
 
 def test_an_unused_buffer_disappears() -> None:

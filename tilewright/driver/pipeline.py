@@ -45,6 +45,7 @@ from tilewright.passes.manager import pass_name
 from tilewright.passes.memory.copy_aliased_outputs import copy_aliased_outputs
 from tilewright.passes.memory.eliminate_concat import eliminate_concat
 from tilewright.passes.memory.factor_concats import factor_concats
+from tilewright.passes.precision.bf16_activations import bf16_activations
 from tilewright.passes.precision.bf16_attention import bf16_attention
 from tilewright.passes.precision.bf16_matmuls import bf16_matmuls
 from tilewright.passes.precision.f16_accumulation import f16_accumulation
@@ -82,6 +83,7 @@ BACK: tuple[Pass, ...] = (copy_aliased_outputs, factor_concats, eliminate_concat
 CPU: tuple[Pass, ...] = (
     *FRONT,
     bf16_matmuls,  # precision bf16
+    bf16_activations,  # precision bf16
     to_mixed_precision,  # precision fp16
     dce,
     winograd,  # after bf16_matmuls: it would lose bits of bf16, so it takes what stays in f32

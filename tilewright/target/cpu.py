@@ -18,6 +18,9 @@ F16_UNITS = {"x86_64": "avx512fp16", "aarch64": "fullfp16"}
 LINE_BYTES = 64
 PAGE_BYTES = 4096
 
+# Bytes that a schedule may put on a thread's stack, which has 8 MiB where nobody asks for less.
+STACK_BYTES = 512 * 1024
+
 
 @node
 class CpuTarget:

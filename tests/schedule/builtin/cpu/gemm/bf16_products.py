@@ -46,10 +46,12 @@ def product(rows: object, depth: int, columns: int) -> Graph:
     return g.graph(g.add("relu", g.add("add", y, g.constant(bias))))
 
 
-def convolution(size: int, channels: int, filters: int, stride: int, pad: int) -> Graph:
-    """A 3 by 3 convolution of a square image as a product of its windows."""
+def convolution(
+    width: object, channels: int, filters: int, stride: int, pad: int, height: object = None
+) -> Graph:
+    """A 3 by 3 convolution of an image, square by default, as a product of its windows."""
     g = GraphBuilder("convolution")
-    x = g.input("x", tensor(BF16, 2, size, size, channels))
+    x = g.input("x", tensor(BF16, 2, height or width, width, channels))  # type: ignore[arg-type]
     where = Im2ColAttrs((stride,) * 2, (pad,) * 4, (1, 1), "channels_last", (3, 3), 9 * channels)
     rows = g.add("im2col", x, attrs=where)
     return g.graph(g.add("matmul_f32out", rows, g.constant(weights(9 * channels, filters))))

@@ -1,18 +1,22 @@
 """bf16 GEMMs on AMX: blocks of accumulators in tile registers.
 
-    parallel (batch, panel of columns, block of rows)
-      C = 0                                               tile registers
-      for k in steps of 32: C += A[rows, k] * B[k, columns]
-      D = C                                               L1
-      out[rows, columns] = epilogue(D)
+    parallel (some panels of columns, batch, block of rows)
+      pack A[rows]                                        L2
+      for panels of columns
+        C = 0                                             tile registers
+        for k in steps of 32: C += A[rows, k] * B[k, columns]
+        D = C                                             L1
+        out[rows, columns] = epilogue(D)
 
 B must be a constant: it gets the VNNI layout at compile time, in panels of one block's columns. AMX
-loads rows of A with any stride, so A is not copied if its rows fill whole blocks. Otherwise, and
-where the kernel itself computes A (im2col of a convolution), A is packed block by block: for a few
-blocks at a time where there are enough of them for all cores.
+loads rows of A with any stride, so A is not packed if its rows fill whole blocks. Otherwise, and
+where the kernel itself computes A (im2col of a convolution), each task packs one block of rows for
+all panels that it multiplies with: nothing is handed from one core to another.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 from tilewright.arith.expr import Binary, Var, as_int
 from tilewright.arith.simplify import simplify
@@ -32,21 +36,21 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.analysis.gemm import GemmAxes, match_bf16_gemm, operand_load
 from tilewright.schedule.analysis.tile_axes import tile_axes
 from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import divisors
 from tilewright.schedule.builtin.cpu.gemm.vnni_layout import pack_vnni
 from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, fuse_parallel, is_parallel
 from tilewright.schedule.intrin.cpu.amx import COLUMNS, DEPTH, ROWS, amx_names
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.cpu import STACK_BYTES, CpuTarget
 
 # How many times as fast as vectors AMX is: a parallel loop needs as much more work to pay.
 SPEEDUP = 8
-# Bytes of packed rows of A: they stay in L2, and are allocated on a thread's stack.
-PACKED_BYTES = 256 * 1024
-# With so many times as many columns as rows, splitting the columns over cores reads less of B.
-SPLIT_N_RATIO = 2
-# Steps of packing that may be unrolled.
-WRITTEN_OUT = 48
+# The part of the products that packing may take where the number of tasks is not known.
+PACKING_SHARE = 2
+# Steps along K of a row that are packed side by side. They lie 16 or 32 rows apart: more of them
+# would be on more pages than the TLB for stores holds, and in more lines than a set of L1.
+STREAMS = 8
 
 
 def match_amx_gemm(
@@ -70,8 +74,8 @@ def schedule_amx(sch: Schedule, name: str, gemm: GemmAxes, target: CpuTarget) ->
 class _Matrix:
     """One kernel that is being scheduled: `rows` are those of a block of accumulators.
 
-    `together` blocks of rows are packed at a time, inside the loop over them; 0 if all are packed
-    before that loop, or none is.
+    A task packs one block of rows and multiplies it with `panels`; 0 if all rows are packed before,
+    or none is.
     """
 
     def __init__(self, sch: Schedule, name: str, gemm: GemmAxes, target: CpuTarget) -> None:
@@ -89,7 +93,7 @@ class _Matrix:
         )
         self.busy = is_parallel(sch, name, op_count(self._block()), PARALLEL_WORK * SPEEDUP)
         self.packing = ""
-        self.together = 0
+        self.panels = 0
 
     def _block(self) -> Block:
         return block_graph(self.sch.func).block(self.name)
@@ -101,7 +105,7 @@ class _Matrix:
         sums = self._block().writes[0].buffer
         self._pack_left()
         pack_vnni(sch, self.b, self.k, axes.n, COLUMNS)
-        for axis, multiple in ((self.m, self._whole_rows()), (axes.n, COLUMNS)):
+        for axis, multiple in ((self.m, self.rows), (axes.n, COLUMNS)):
             sch.pad(self.name, axis.name, multiple)
         near = sch.cache_read(epilogue, sums, "local")
         depth = sch.split(loop_of(self.k), [None, DEPTH // 2, 2])
@@ -116,8 +120,7 @@ class _Matrix:
         self._use_unit(near, inner[0])
         sch.set_scope(sums, "local")
         if self.busy:
-            shared = outer[: len(axes.batch) + 1] if self.together else outer
-            fuse_parallel(sch, self.name, shared)
+            fuse_parallel(sch, self.name, outer[:-1] if self.panels else outer)
 
     def _epilogue(self) -> str:
         """The block that reads the accumulators, with all later blocks inlined into it."""
@@ -139,13 +142,8 @@ class _Matrix:
         elif as_int(simplify(self.m.extent % self.rows)) != 0:
             self.packing = sch.cache_read(self.name, left.buffer, "global")
         if self.packing:
-            row = self._packing_axis(self.m)
-            self.together = self._rows_together()
-            sch.pad(self.packing, row.name, self._whole_rows())
-
-    def _whole_rows(self) -> int:
-        """The multiple to which the number of rows is padded."""
-        return self.rows * max(1, self.together)
+            self.panels = self._panels_of_a_task()
+            sch.pad(self.packing, self._packing_axis(self.m).name, self.rows)
 
     def _packing_axis(self, axis: Iter) -> Iter:
         """The axis of the packing block that is an axis of the product."""
@@ -155,32 +153,41 @@ class _Matrix:
     def _position(self, axis: Iter) -> int:
         return self.a.indices.index(Var(axis.name))
 
-    def _rows_together(self) -> int:
-        """How many blocks of rows to pack at a time, 0 if there are too few for all cores.
-
-        As many as fit in L2 without more load imbalance.
-        """
+    def _panels_of_a_task(self) -> int:
+        """How many panels a block of rows is packed for, 0 if it is too large for a stack."""
         depth = as_int(self.k.extent)
         assert depth is not None
-        fitting = PACKED_BYTES // (self.rows * depth * self.a.dtype.bytes)
-        rows = as_int(self.m.extent)
-        if rows is None or self._shares_columns(rows, depth):
+        if self.rows * depth * self.a.dtype.bytes > STACK_BYTES:
             return 0
-        cores = self.target.cores
-        blocks = -(-typical_extent(self.m.extent) // self.rows)
-        choices = range(1, min(fitting, -(-blocks // cores)) + 1) if blocks >= cores else ()
-        best = min(choices, key=lambda n: (-(-blocks // (n * cores)) * n, -n), default=0)
-        return self.sch.choose(f"{self.name}.mc_tiles", best, lambda: (0, *choices))
+        choices = divisors(-(-typical_extent(self.axes.n.extent) // COLUMNS))
+        known = all(as_int(it.extent) is not None for it in (*self.axes.batch, self.m))
+        pack, block = self._cycles(depth)
+        if known:
+            best = min(choices, key=lambda panels: self._core_cycles(panels, depth))
+        else:
+            best = next((n for n in choices if n * block >= PACKING_SHARE * pack), choices[-1])
+        return self.sch.choose(f"{self.name}.panels", best, lambda: choices)
 
-    def _shares_columns(self, rows: int, depth: int) -> bool:
-        """Whether columns are split over cores, so that each reads a part of B only.
+    def _cycles(self, depth: int) -> tuple[float, float]:
+        """What packing a block of rows takes, and multiplying it with a panel."""
+        unit = self.target.costs.amx
+        step = unit.step * self.rows / unit.rows
+        return self.rows * depth * unit.pack, depth // unit.depth * step + unit.start
 
-        It pays where columns are many and B exceeds L2.
+    def _core_cycles(self, panels: int, depth: int) -> float:
+        """What the busiest core takes: packing, products, and the panels that it reads.
+
+        Its tasks have the same panels as long as there are blocks of rows, so it reads them once if
+        they stay in L2.
         """
-        columns = typical_extent(self.axes.n.extent)
-        weights = columns * depth * self.b.dtype.bytes
-        many = columns >= SPLIT_N_RATIO * rows and 2 * weights >= self.target.l2
-        return self.busy and many
+        columns, cores = typical_extent(self.axes.n.extent), self.target.cores if self.busy else 1
+        blocks = prod(typical_extent(it.extent) for it in self.axes.batch)
+        blocks *= -(-typical_extent(self.m.extent) // self.rows)
+        tasks = -(-blocks * -(-columns // (COLUMNS * panels)) // cores)
+        pack, block = self._cycles(depth)
+        size = panels * COLUMNS * depth * self.b.dtype.bytes
+        reads = -(-tasks // blocks) if 2 * size <= self.target.l2 else tasks
+        return tasks * (pack + panels * block) + reads * size / self.target.costs.l3_bytes_per_cycle
 
     def _split(self) -> tuple[list[str], list[str]]:
         """The loops around a block of accumulators, and the two over it.
@@ -189,11 +196,11 @@ class _Matrix:
         """
         sch, axes = self.sch, self.axes
         batch = [loop_of(it) for it in axes.batch]
-        panel, column = sch.split(loop_of(axes.n), [None, COLUMNS])
-        if self.together:
-            some, tile, row = sch.split(loop_of(self.m), [None, self.together, self.rows])
-            return [*batch, some, panel, tile], [row, column]
         tile, row = sch.split(loop_of(self.m), [None, self.rows])
+        if self.panels:
+            part, panel, column = sch.split(loop_of(axes.n), [None, self.panels, COLUMNS])
+            return [part, *batch, tile, panel], [row, column]
+        panel, column = sch.split(loop_of(axes.n), [None, COLUMNS])
         few_rows = typical_extent(self.m.extent) <= typical_extent(axes.n.extent)
         first = sch.choose(f"{self.name}.n_outer", few_rows, lambda: (False, True))
         return [*batch, *([panel, tile] if first else [tile, panel])], [row, column]
@@ -203,17 +210,21 @@ class _Matrix:
         sch, packing = self.sch, self.packing
         row, depth = self._position(self.m), self._position(self.k)
         buffer = block_graph(sch.func).block(packing).writes[0].buffer
-        if self.together:
-            loops = list(sch.compute_at(packing, outer[len(self.axes.batch)]))
+        if self.panels:
+            loops = list(sch.compute_at(packing, outer[-2]))
         else:
             loops = [loop_of(it) for it in spatial(block_graph(sch.func).block(packing))]
         block, axis = block_graph(sch.func).block(packing), self._packing_axis(self.k)
-        written = _steps_written_out(block, axis)
-        _, some, step = sch.split(loops[depth], [None, written, DEPTH])
+        period = _steps_of_a_tap(block, axis)
+        side = max(n for n in divisors(period) if n <= STREAMS)
+        *taps, some, step = sch.split(loops[depth], [None, period // side, side, DEPTH])
         sch.unroll(some)
         sch.vectorize(step)
-        if not self.together and self.busy:
-            sch.parallel(loops[row])
+        if self.panels:
+            sch.reorder(*taps, loops[row], some, step)
+            sch.set_scope(buffer, "local")
+        elif self.busy:
+            sch.parallel(sch.fuse(*loops[: row + 1]) if row else loops[0])
         batch = [(d, 0, 0) for d in range(len(loops)) if d not in (row, depth)]
         tile = [(row, self.rows, 0), (depth, DEPTH, 0), (row, self.rows, 1), (depth, DEPTH, 1)]
         sch.transform_layout(buffer, [*batch, *tile])
@@ -228,11 +239,13 @@ class _Matrix:
         sch.tensorize(sch.blockize(loops_above(sch.func, near)[-2].name), store)
 
 
-def _steps_written_out(block: Block, axis: Iter) -> int:
-    """How many steps along K to unroll: the period of divisions in the indices of im2col.
+def _steps_of_a_tap(block: Block, axis: Iter) -> int:
+    """How many steps along K have the same tap of the filter: the period of im2col's divisions.
 
-    The tap of the filter that an element belongs to is then a constant.
+    All of them if K is not divided: then rows are copied as they are.
     """
+    extent = as_int(axis.extent)
+    assert extent is not None
     found = [
         as_int(e.b) or 0
         for load in reads_of(block)
@@ -240,6 +253,5 @@ def _steps_written_out(block: Block, axis: Iter) -> int:
         for e in subexpressions(index)
         if isinstance(e, Binary) and e.op in ("floordiv", "mod") and e.a is Var(axis.name)
     ]
-    extent = as_int(axis.extent) or 0
-    whole = [n // DEPTH for n in found if n and n % DEPTH == 0 and extent % n == 0]
-    return max((n for n in whole if n <= WRITTEN_OUT), default=1)
+    whole = [n for n in found if n and n % DEPTH == 0 and extent % n == 0]
+    return min(whole, default=DEPTH if found else extent) // DEPTH
