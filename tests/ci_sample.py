@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 
-def one_in(step: int, values: Iterable[Any]) -> list[Any]:
-    """Parameters of which every `step`-th is tried in CI."""
+def one_in(step: int, values: Iterable[Any], first: int = 0) -> list[Any]:
+    """Parameters of which every `step`-th is tried in CI, from the `first` on."""
     return [
-        value if n % step == 0 else pytest.param(value, marks=pytest.mark.slow)
+        value if n % step == first else pytest.param(value, marks=pytest.mark.slow)
         for n, value in enumerate(values)
     ]

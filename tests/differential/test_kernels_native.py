@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.ci_sample import one_in
 from tests.differential.kernel_graphs import KERNELS, NEEDS_FIXED_CHANNELS, NEVER_EMPTY
 from tests.differential.native import (
     assert_same_on_threads,
@@ -30,7 +31,7 @@ def _inputs(name: str, graph: Graph, sizes: dict[str, int]) -> dict[str, np.ndar
     return inputs
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", one_in(2, KERNELS))
 def test_fixed_sizes(name: str) -> None:
     for sizes in FIXED:
         graph = KERNELS[name](*sizes)
@@ -39,7 +40,7 @@ def test_fixed_sizes(name: str) -> None:
             assert_same_on_threads(model, inputs, 2, 3)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", one_in(2, KERNELS, first=1))
 def test_one_kernel_for_all_sizes(name: str) -> None:
     fixed = name in NEEDS_FIXED_CHANNELS
     graph = KERNELS[name](Var("M"), 5, 12) if fixed else KERNELS[name](*map(Var, "MNK"))

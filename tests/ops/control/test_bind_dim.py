@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
-from tests.differential.native import check_native
+from tests.differential.native import check_native, compare
+from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import BOOL, F32, I64
 from tilewright.core.errors import ExecutionError, TypeCheckError
+from tilewright.driver.compile import compile
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.control.bind_dim import BindDimAttrs
@@ -17,6 +21,7 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.tensor.slicing import SliceAttrs
 from tilewright.passes.canonicalize.dce import dce
+from tilewright.runtime.cpu.executable import Executable
 
 N, L = Var("N"), Var("L")
 
@@ -31,9 +36,17 @@ def picking(bound: Expr = N) -> Graph:
     return g.graph(where, g.add("exp", g.add("gather", x, where)))
 
 
-@pytest.mark.parametrize("size", [0, 1, 7, 100])
-@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
-def test_positions_and_what_stands_there(size: int, share: float) -> None:
+@pytest.fixture(scope="module")
+def native_picking() -> Iterator[Executable]:
+    with compile(picking(), threads=2, cache=False) as model:
+        yield model
+
+
+@for_each("size", [0, 1, 7, 100])
+@for_each("share", [0.0, 0.4, 1.0])
+def test_positions_and_what_stands_there(
+    native_picking: Executable, size: int, share: float
+) -> None:
     rng = np.random.default_rng(size)
     mask = rng.random(size) < share
     x = rng.standard_normal(size).astype(np.float32)
@@ -41,7 +54,7 @@ def test_positions_and_what_stands_there(size: int, share: float) -> None:
     where, values = run_graph(graph, {"mask": mask, "x": x}).values()
     np.testing.assert_array_equal(where, np.flatnonzero(mask))
     np.testing.assert_allclose(values, np.exp(x[mask]), rtol=1e-6)
-    check_native(graph, {"mask": mask, "x": x}, threads=2).close()
+    compare(graph, native_picking, {"mask": mask, "x": x})
 
 
 def test_more_than_was_planned_for() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.ci_sample import one_in
 from tests.differential.kernel_graphs import KERNELS, _Maker
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import (
     assembled,
@@ -131,7 +132,7 @@ def test_constants_with_room_behind_their_columns_are_copied_in_pieces(
 
 @pytest.mark.ptxas
 @pytest.mark.parametrize("order", ["nn", "tn"])
-@pytest.mark.parametrize("tile", SIMT_TILES)
+@pytest.mark.parametrize("tile", one_in(3, SIMT_TILES))
 def test_tiles_assemble_without_spills(
     tile: SimtTile, order: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
