@@ -16,6 +16,22 @@ MLP = "kernels/mlp_1x64x64"
 Row = Mapping[str, Any]
 
 
+def bf16() -> str:
+    """Models in bf16 beside OpenVINO in its default precision, on a machine with AMX."""
+    found = read_results(FOLDER / "bf16-emeraldrapids.json")
+    heads = ["model", "threads", "ours, ms", "OpenVINO, ms", "ratio", "of medians", "error"]
+    heads.append("OpenVINO's")
+    lines = []
+    for row in found["results"]:
+        ours, theirs = row["ours_ms"], row["openvino_ms"]
+        ratios = (f"{theirs[key] / ours[key]:.2f}" for key in ("min", "median"))
+        errors = (f"{row[key]:.1e}" for key in ("ours_error", "openvino_error"))
+        times = (f"{one['min']:.3g}" for one in (ours, theirs))
+        lines.append([row["model"], f"{row['threads']}", *times, *ratios, *errors])
+    about = f"Minima; {origin(found)}. {found['note']}"
+    return f"{markdown(heads, lines)}\n\n{about}"
+
+
 def index_checks() -> str:
     """What index checks cost, on each machine that it was measured on."""
     parts = []

@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FIGURES: dict[str, Callable[[], str]] = {
     "readme": partial(speed, "readme"),
     "readme-zh-CN": partial(speed, "readme-zh-CN"),
+    "bf16": figure_tables.bf16,
     "conformance": figure_tables.conformance,
     "index-checks": figure_tables.index_checks,
     "metaschedule": figure_tables.metaschedule,
