@@ -10,7 +10,7 @@ from tilewright.arith.walk import conjuncts
 from tilewright.finalize.cpu.loop_partition import loop_partition
 from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.interp.run import run_func
-from tilewright.ir.loop.nodes import Func, If
+from tilewright.ir.loop.nodes import For, Func, If
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.walk import loops, statements
 
@@ -243,3 +243,14 @@ def test_what_follows_a_long_first_part_is_split_again() -> None:
     np.testing.assert_array_equal(found, np.concatenate([given["x"], given["z"]]))
     plain = [s for s in loops(after.body) if "?" not in print_func(replace(after, body=s))]
     assert [as_int(s.extent) for s in plain if s.kind == "serial"] == [5, 6]
+
+
+def test_the_last_iterations_of_a_parallel_loop_run_beside_the_others() -> None:
+    for extent, limit in ((2, 5), (3, 9), (5, 9), (3, 0), (3, 12)):
+        serial = _guarded("0", str(extent), str(limit))
+        assert isinstance(serial.body, For)
+        before = replace(serial, body=replace(serial.body, kind="parallel"))
+        after = loop_partition(before)
+        _same(before, after, {"x": 16, "y": extent * 4}, {})
+        assert isinstance(after.body, For)
+        assert (after.body.kind, as_int(after.body.extent)) == ("parallel", extent)

@@ -115,3 +115,26 @@ def test_copies_have_zeros_past_the_end_if_asked_for() -> None:
     sch.pad("t", "v", 4, fill="zeros")
     assert "x[w, v ? w < 6 & v < 5]" in print_func(sch.func)
     check_schedule(sch, before)
+
+
+def test_neighbours_that_are_summed_are_zeros_past_the_end_if_asked_for() -> None:
+    before = parse_func(
+        """
+        func @f(a: f32[3], b: f32[3, 5], out y: f32[5]) {
+          alloc t: f32[5]
+          for j in serial(5) {
+            for k in serial(3) {
+              block "t" [v: S(5) = j, r: R(3) = k] reads a[r], b[r, v], t[v] writes t[v]
+                init { t[v] = 0.0 }
+                { t[v] += a[r] * b[r, v] }
+            }
+          }
+          for l in serial(5) {
+            block "y" [v: S(5) = l] reads t[v] writes y[v] { y[v] = t[v] }
+          }
+        }"""
+    )
+    sch = Schedule(before)
+    sch.pad("t", "v", 4, fill="zeros")
+    assert "b[r, v ? v < 5]" in print_func(sch.func)
+    check_schedule(sch, before)

@@ -12,7 +12,8 @@ Only guards that depend on a vectorised loop, or on one annotated `partition`, a
 the code: a guard on a scalar costs one predictable branch. A long part in which a guard does not
 hold is split again by other guards, as after the first operand of a concatenation. Where loops were
 fused, the iterations that need a guard are not the last ones; a loop annotated `versioned` tests
-that in each iteration.
+that in each iteration. So does a parallel loop of known length, whose last iterations would
+otherwise wait for the others.
 """
 
 from __future__ import annotations
@@ -198,10 +199,23 @@ def _cut(loop: For, guard: _Guard) -> Stmt:
         return _partition(first)
     tail = _tail(loop, guard, count, rest, body)
     if as_int(count) == 0:
-        return map_stmt(tail, _partition)
-    if (as_int(rest) or 0) >= MIN_LONG_TAIL:
+        return map_stmt(loop if loop.kind == "parallel" else tail, _partition)
+    if loop.kind != "parallel" and (as_int(rest) or 0) >= MIN_LONG_TAIL:
         return seq(_partition(first), _partition_again(tail))
-    return seq(_partition(first), map_stmt(tail, _partition) if _has_cuts(tail) else tail)
+    return _in_turn(loop, count, _partition(first), _partition_in(tail))
+
+
+def _in_turn(loop: For, count: Expr, first: Stmt, last: Stmt) -> Stmt:
+    """The first `count` iterations of a loop, then the others; beside them if it is parallel."""
+    one = isinstance(first, For) and isinstance(last, For)
+    if not one or loop.kind != "parallel" or not as_int(count) or as_int(loop.extent) is None:
+        return seq(first, last)
+    assert isinstance(first, For)
+    assert isinstance(last, For)
+    here = Var(loop.name)
+    early = substitute_stmt(first.body, {first.name: here})
+    late = substitute_stmt(last.body, {last.name: here - count})
+    return replace(loop, body=If(here < count, early, late))
 
 
 def _tail(loop: For, guard: _Guard, count: Expr, rest: Expr, bare: Stmt) -> For:
@@ -226,7 +240,7 @@ def _cut_head(loop: For, guard: _Guard) -> Stmt:
     head = _copy(loop, "head", const(0), count)
     moved = substitute_stmt(body, {loop.name: count + Var(loop.name)})
     main = _partition(replace(loop, extent=rest, body=moved))
-    return seq(map_stmt(head, _partition) if _has_cuts(head) else head, main)
+    return _in_turn(loop, count, _partition_in(head), main)
 
 
 def _within(position: Expr, loop: For) -> Expr:
@@ -243,9 +257,12 @@ def _copy(loop: For, part: str, start: Expr, count: Expr) -> For:
     return For(name, count, "serial" if loop.kind == "parallel" else loop.kind, body)
 
 
-def _has_cuts(stmt: Stmt) -> bool:
-    """Whether the first or last iterations hold loops that are worth another copy."""
-    return any(isinstance(s, For) and PARTITION.of(s) == IN_REMAINDERS for s in statements_in(stmt))
+def _partition_in(part: For) -> For:
+    """The first or last iterations, the loops in them partitioned if worth another copy."""
+    again = any(
+        isinstance(s, For) and PARTITION.of(s) == IN_REMAINDERS for s in statements_in(part)
+    )
+    return replace(part, body=_partition(part.body)) if again else part
 
 
 def _without(stmt: Stmt, condition: Expr) -> Stmt:

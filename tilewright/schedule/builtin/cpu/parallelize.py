@@ -27,7 +27,9 @@ def is_parallel(sch: Schedule, name: str, steps: int, least: int = PARALLEL_WORK
     return sch.choose(f"{name}.parallel", worth, lambda: (False, True) if doubtful else (worth,))
 
 
-def fuse_parallel(sch: Schedule, name: str, loops: Sequence[str]) -> None:
-    """Run the outermost of these loops in parallel, by default all of them, fused."""
+def fuse_parallel(sch: Schedule, name: str, loops: Sequence[str]) -> str:
+    """Run the outermost of these loops in parallel, by default all of them, fused; the loop."""
     count = sch.choose(f"{name}.loops", len(loops), lambda: range(1, len(loops) + 1))
-    sch.parallel(sch.fuse(*loops[:count]) if count > 1 else loops[0])
+    shared = sch.fuse(*loops[:count]) if count > 1 else loops[0]
+    sch.parallel(shared)
+    return shared

@@ -7,11 +7,14 @@ import re
 import pytest
 
 from tests.schedule.builtin.scheduled import AARCH64, check, kinds, scheduled
+from tilewright.arith.expr import TRUE
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.walk import blocks
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import PANEL_BYTES
 from tilewright.target.registry import CPUS
 
 TARGETS = ("aarch64", "x86-64-v3", "x86-64-v4")
@@ -42,10 +45,26 @@ def test_one_tile_of_rows_reads_in_place() -> None:
 
 
 def test_nothing_past_the_last_column_is_read_in_place() -> None:
-    (result,) = scheduled(_product(1, 1501, 600))
-    assert re.search(r'pad\("matmul", "i1", \d+, "zeros"\)', str(result.trace))
-    assert "? i1 < 1501]" in print_func(result.func)
-    assert "min(" not in print_func(result.func)
+    for batch in ((), (3,)):
+        (result,) = scheduled(_product(5, 1501, 600, batch), CPUS["x86-64-v4"])
+        assert "cache_read" not in str(result.trace)
+        assert "min(" not in print_func(result.func)
+        # Guarded accumulators would not stay in registers.
+        guarded = {b.name for b in blocks(result.func.body) if b.predicate is not TRUE}
+        assert guarded == {"matmul.wb"}
+
+
+def test_rows_of_one_panel_follow_each_other() -> None:
+    """They are one stream, which is faster in place than packed."""
+    (result,) = scheduled(_product(5, 25, 144, (64,)), CPUS["x86-64-v4"])
+    assert "cache_read" not in str(result.trace)
+
+
+def test_panels_fit_the_stack_of_a_thread() -> None:
+    (result,) = scheduled(_product(40, 688, 1176), CPUS["x86-64-v4"])
+    found = re.search(r"alloc x1.global: f32\[(\d+), 1176, (\d+)\]", print_func(result.func))
+    assert found is not None
+    assert 1176 * int(found[2]) * 4 <= PANEL_BYTES
 
 
 def test_threads_pack_the_panels_that_they_use() -> None:

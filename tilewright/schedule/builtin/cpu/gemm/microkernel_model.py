@@ -11,18 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import gcd, inf, isqrt
+from math import gcd, isqrt
 
 from tilewright.schedule.builtin.cpu.parallelize import load_imbalance
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.cpu import TYPICAL_ROWS, CpuCosts
-from tilewright.target.cpu import LINE_BYTES, CpuTarget
+from tilewright.target.cpu import LINE_BYTES, PAGE_BYTES, STACK_BYTES, CpuTarget
 
 MAX_ROWS = 16
 SPARE_REGISTERS = 2
 MAX_VECTORS = 8
 # The most rows of a tile where M is symbolic: each number of rows is a copy of the code.
 MAX_UNKNOWN = 8
+# The largest panel that is put on the stack of the thread that packs it.
+PANEL_BYTES = STACK_BYTES // 2
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,7 @@ def _known(
         cycles = _cost(problem, *c, lanes, target.costs)
         cycles += tiles * _lost(problem, c[0], lanes, target)
         if problem.b_bytes:
-            in_place = in_place_cycles(problem, c, lanes, target)
-            cycles += min(in_place, packing_cycles(problem, target))
+            cycles += b_cycles(problem, c, lanes, target)
         tasks = problem.batch * tiles
         return cycles * (load_imbalance(tasks, target.cores) if tasks else 1.0)
 
@@ -133,30 +134,27 @@ def _lost(problem: MicrokernelProblem, height: int, lanes: int, target: CpuTarge
     return target.costs.evicted_line_cycles * scalars if crowded else 0.0
 
 
-def packing_cycles(problem: MicrokernelProblem, target: CpuTarget) -> float:
-    """Cycles of a step to pack a row of B: it is read, and what is written is read before."""
-    fill, _ = _line_fill(problem.b_bytes, target)
-    again = 1 if problem.b_bytes > target.l2 else 0
-    return (3 + again) * _lines(problem) * fill
+def b_cycles(problem: MicrokernelProblem, c: Candidate, lanes: int, target: CpuTarget) -> float:
+    """Cycles of a step to read a row of a computed B: in place for one tile of rows, else packed.
 
-
-def in_place_cycles(
-    problem: MicrokernelProblem, c: Candidate, lanes: int, target: CpuTarget
-) -> float:
-    """Cycles of a step to read a row of B where it is: each panel has a short stream of it.
-
-    It is for one tile of rows; for more, the rows of a panel are too far apart.
+    Packing reads it as one tile of rows would. A panel on the stack of a thread is written to where
+    the one before was, in its L2; what is written elsewhere is read before.
     """
-    height, vectors = c
-    if height < problem.m:
-        return inf
     fill, wait = _line_fill(problem.b_bytes, target)
-    return -(-problem.n // (vectors * lanes)) * wait + _lines(problem) * fill
-
-
-def _lines(problem: MicrokernelProblem) -> float:
-    """Cache lines of a row of B."""
-    return problem.n * problem.bits / 8 / LINE_BYTES
+    lines = problem.n * problem.bits / 8 / LINE_BYTES
+    panels = -(-problem.n // (c[1] * lanes))
+    # The prefetcher follows the rows of a panel within a page.
+    streams = panels * min(1.0, lines * LINE_BYTES / PAGE_BYTES)
+    if c[0] >= problem.m:
+        return streams * wait + lines * fill
+    near, _ = target.costs.line_fill[0]
+    panel = problem.k * c[1] * lanes * problem.bits // 8
+    if panel > PANEL_BYTES:
+        return (4 if problem.b_bytes > target.l2 else 3) * lines * fill
+    tiles = -(-problem.m // c[0])
+    arithmetic = c[0] * c[1] / target.costs.fma_units
+    late = max(0.0, c[1] * near - arithmetic) if panel > target.l1 // 2 else 0.0
+    return streams * wait + lines * (fill + 2 * near) + tiles * panels * late
 
 
 def _line_fill(size: int, target: CpuTarget) -> tuple[float, float]:

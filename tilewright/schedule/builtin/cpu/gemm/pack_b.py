@@ -32,8 +32,6 @@ from tilewright.schedule.builtin.cpu.gemm.kc_blocking import narrow_k_block
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
     Microkernel,
     MicrokernelProblem,
-    in_place_cycles,
-    packing_cycles,
 )
 from tilewright.schedule.builtin.cpu.parallelize import is_parallel, load_imbalance
 from tilewright.schedule.schedule import Schedule
@@ -67,11 +65,13 @@ def in_place_bytes(
 class PackedB:
     """What became of B: it is read `in_place`, with nothing past its last column, or packed.
 
-    A computed operand is packed by the block `copy`, which is still to be scheduled; `position` has
-    its iterators by axis, and `layout` is that of the panels.
+    A `window` of pixels is read in place too, and each of its lines ends by itself. A computed
+    operand is packed by the block `copy`, which is still to be scheduled; `position` has its
+    iterators by axis, and `layout` is that of the panels.
     """
 
     in_place: bool = False
+    window: bool = False
     copy: str = ""
     position: Mapping[str, int] = field(default_factory=dict)
     layout: Sequence[tuple[int, int, int]] = ()
@@ -92,10 +92,10 @@ def pack_b(
         return PackedB()
     if not is_plain(axes.packed_b, block):
         # A window of pixels: there is nothing past the end of a line, and nothing to pack.
-        return PackedB(in_place=is_unit(axes.packed_b, block_graph(sch.func), axes.n.name))
-    in_place = in_place_cycles(problem, (tile.mr, tile.nr // tile.lanes), tile.lanes, target)
-    cheaper = in_place <= packing_cycles(problem, target)
-    few_rows = problem.b_bytes > 0 and not problem.dynamic_m and cheaper
+        unit = is_unit(axes.packed_b, block_graph(sch.func), axes.n.name)
+        return PackedB(in_place=unit, window=unit)
+    # One tile of rows reads B as often as packing would.
+    few_rows = problem.b_bytes > 0 and not problem.dynamic_m and tile.mr >= problem.m
     reads_well = few_rows or _is_near(axes.packed_b, axes, block_graph(sch.func), tile, target)
     packed = _pack_panel(sch, block, axes, axes.packed_b, tile, constants, reads_well)
     return PackedB(in_place=few_rows) if packed is None else packed

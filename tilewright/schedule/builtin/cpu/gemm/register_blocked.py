@@ -21,6 +21,7 @@ from math import prod
 from tilewright.arith.expr import Binary, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
+from tilewright.ir.loop.annotations import VERSIONED
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
     UNKNOWN_WORK,
@@ -164,7 +165,9 @@ def _schedule_flat(
     sch.decompose_reduction(block.name, sums[0])
     sch.set_scope(block.writes[0].buffer, "register")
     if is_parallel(sch, block.name, op_count(block)):
-        fuse_parallel(sch, block.name, shared)
+        loop = fuse_parallel(sch, block.name, shared)
+        if b.in_place and not b.window and typical_extent(axes.n.extent) % tile.nr != 0:
+            sch.annotate(loop, VERSIONED.key, 1)  # full panels need no masks
 
 
 def _panels_first(sch: Schedule, block: Block, axes: TileAxes, target: CpuTarget) -> bool:
