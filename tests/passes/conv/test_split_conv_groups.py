@@ -10,6 +10,7 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.passes.conv.split_conv_groups import split_conv_groups
 
 RNG = np.random.default_rng(12)
@@ -49,3 +50,17 @@ def test_a_gpu_has_groups_of_channels_last_only():
     first, last = (_graph(2, 2, layout) for layout in ("channels_first", "channels_last"))
     assert split_conv_groups(first, ON_GPU) is first
     assert split_conv_groups(last, ON_GPU) is not last
+
+
+@for_each(("width", "pad", "split_first"), [(64, 1, True), (64, 0, False), (24, 1, False)])
+def test_a_copy_of_long_lines_reads_through_a_transpose(width, pad, split_first):
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 1, 6, 4, width))
+    last = g.add("transpose", x, attrs=TransposeAttrs((0, 2, 3, 1)))
+    w = g.constant(RNG.standard_normal((6, 2, 3, 3)).astype(np.float32))
+    attrs = ConvAttrs((1, 2), (pad,) * 4, (1, 1), "channels_last", 3)
+    graph = g.graph(g.add("conv", last, w, attrs=attrs))
+    after = split_conv_groups(graph, ON_CPU)
+    (conv,) = (n for n in after.nodes if n.op == "group_conv")
+    assert (after.producer[conv.inputs[0]].op == "transpose") == split_first
+    assert_same_results(graph, after, rtol=1e-4)

@@ -8,33 +8,37 @@ reused between the columns of a tile. Depthwise convolutions, one channel a grou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
-from tilewright.arith.expr import as_int, const
+from tilewright.arith.expr import Expr, as_int, const
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape
 from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs
 from tilewright.ops.conv.sliding_window import LAYOUTS, WindowAttrs
-from tilewright.ops.tensor.manipulation import ReshapeAttrs, static_sizes
+from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs, static_sizes
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.target.cpu import CpuTarget
 from tilewright.target.gpu import GpuTarget
+from tilewright.target.target import Target
+
+# Vectors of a line of which most are copied whole: the first and the last contain padding.
+MIN_VECTORS = 3
 
 
 def split_conv_groups(graph: Graph, context: PassContext) -> Graph:
     """Make the groups of convolutions an axis; on a GPU of channels-last ones, for tensor cores."""
-    layouts = ("channels_last",) if isinstance(context.target, GpuTarget) else LAYOUTS
-    return rewrite_graph(graph, partial(_rule, layouts), of=("conv",))
+    return rewrite_graph(graph, partial(_rule, context.target), of=("conv",))
 
 
-def _rule(layouts: Sequence[str], g: Rewriter, n: Node) -> str | None:
+def _rule(target: Target, g: Rewriter, n: Node) -> str | None:
     attrs = n.attrs
     if not isinstance(attrs, ConvAttrs) or isinstance(attrs, ConvTransposeAttrs):
         return None
+    layouts = ("channels_last",) if isinstance(target, GpuTarget) else LAYOUTS
     if attrs.groups == 1 or attrs.layout not in layouts:
         return None
-    x, w = (g.type(i) for i in n.inputs)
+    w = g.type(n.inputs[1])
     inside, filters = as_int(w.shape[1]), as_int(w.shape[0])
     if inside is None or inside == 1 or filters is None:
         return None
@@ -44,10 +48,27 @@ def _rule(layouts: Sequence[str], g: Rewriter, n: Node) -> str | None:
         window = WindowAttrs(attrs.strides, attrs.pads, attrs.dilations, attrs.layout)
         result = g.add("group_conv", n.inputs[0], weights, attrs=window)
     else:
-        data = ReshapeAttrs((*x.shape[:-1], groups, w.shape[1]))
-        x_in_groups = g.add("reshape", n.inputs[0], attrs=data)
-        result = g.add("group_conv", x_in_groups, weights, attrs=_window(attrs))
+        cpu = target if any(attrs.pads) and isinstance(target, CpuTarget) else None
+        data = _in_groups(g, n.inputs[0], groups, w.shape[1], cpu)
+        result = g.add("group_conv", data, weights, attrs=_window(attrs))
     return g.add("reshape", result, attrs=ReshapeAttrs(n.type.shape))
+
+
+def _in_groups(g: Rewriter, x: str, groups: Expr, each: Expr, cpu: CpuTarget | None) -> str:
+    """Data `[batch, space..., channels]` with the channels in groups.
+
+    What a transpose put last is split before it where a `cpu` copies it to pad it: the copy then
+    reads through the transpose.
+    """
+    t, before = g.type(x), g.producer(x)
+    last = TransposeAttrs((0, *range(2, t.rank), 1))
+    line = as_int(t.shape[-2]) or 0
+    long = cpu is not None and line >= MIN_VECTORS * cpu.lanes(t.dtype.bits)
+    if not long or before is None or before.attrs != last:
+        return g.add("reshape", x, attrs=ReshapeAttrs((*t.shape[:-1], groups, each)))
+    split = ReshapeAttrs((t.shape[0], groups, each, *t.shape[1:-1]))
+    source = g.add("reshape", before.inputs[0], attrs=split)
+    return g.add("transpose", source, attrs=TransposeAttrs((0, *range(3, t.rank + 1), 1, 2)))
 
 
 def _reshaped(g: Rewriter, value: str, shape: Shape) -> str:

@@ -11,6 +11,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK
+from tilewright.target.registry import CPUS
 
 
 def _negated(*shape: int, dtype=F32) -> Graph:
@@ -66,3 +67,14 @@ def test_planes_are_read_in_vectors_and_written_side_by_side(width: int) -> None
     (result,) = scheduled(graph)
     assert kinds(result.func)["unroll"]
     assert kinds(result.func)["vectorize"]
+
+
+@for_each(("width", "lanes"), [(3, None), (9, 9), (16, 16), (21, 16)])
+def test_lines_shorter_than_a_vector_are_one_by_themselves(width: int, lanes: int | None) -> None:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 3, 2, 2, 4, width))
+    graph = g.graph(g.add("neg", g.add("transpose", x, attrs=TransposeAttrs((0, 3, 1, 4, 2)))))
+    check(graph, {}, CPUS["x86-64-v4"])
+    (result,) = scheduled(graph, CPUS["x86-64-v4"])
+    found = [as_int(loop.extent) for loop in loops(result.func.body) if loop.kind == "vectorize"]
+    assert found == ([] if lanes is None else [lanes])

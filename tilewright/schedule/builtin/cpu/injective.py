@@ -35,7 +35,9 @@ MIN_UNKNOWN_FACTORS = 2
 MAX_CHOICES = 16
 # Vectors in one iteration: independent chains hide latency.
 UNROLL = 4
-# How many there may be.
+# Elements of a short line that are worth a vector of their own.
+MIN_LANES = 4
+# How many vectors there may be.
 WIDTHS = (1, 2, 3, 4, 6, 8)
 
 
@@ -94,15 +96,20 @@ def _read_along(block: Block, graph: BlockGraph, lanes: int) -> Iter | None:
         return None
     along = axes[-2]
     strides = [flat_stride(r, graph.buffers[r.buffer], along.name) for r in reads_of(block)]
-    whole = typical_extent(along.extent) >= lanes
-    return along if whole and strides and all(s == 1 for s in strides) else None
+    long = typical_extent(along.extent) >= lanes or (as_int(along.extent) or 0) >= MIN_LANES
+    return along if long and strides and all(s == 1 for s in strides) else None
 
 
 def _interleave(
     sch: Schedule, block: Block, along: Iter, lanes: int
 ) -> tuple[list[str], list[int]]:
-    """Load vectors, store interleaved elements; the loops that may run in parallel."""
+    """Load vectors, store interleaved elements; the loops that may run in parallel.
+
+    A line shorter than a vector is one by itself: a masked one would be stored lane by lane, each
+    behind a branch.
+    """
     *outer, _, last = spatial(block)
+    lanes = min(lanes, typical_extent(along.extent))
     part, lane = sch.split(loop_of(along), [None, lanes])
     sch.reorder(part, loop_of(last), lane)
     sch.unroll(loop_of(last))

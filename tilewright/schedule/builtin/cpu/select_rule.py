@@ -22,6 +22,7 @@ from tilewright.schedule.builtin.cpu.depthwise import match_stencil, schedule_de
 from tilewright.schedule.builtin.cpu.fallback import schedule_fallback
 from tilewright.schedule.builtin.cpu.gemm.amx import match_amx_gemm, schedule_amx
 from tilewright.schedule.builtin.cpu.gemm.bf16_dot import match_bf16_dot_gemm, schedule_bf16_dot
+from tilewright.schedule.builtin.cpu.gemm.group_layout import store_by_group
 from tilewright.schedule.builtin.cpu.gemm.kc_blocking import narrow_k_block
 from tilewright.schedule.builtin.cpu.gemm.register_blocked import schedule_register_blocked
 from tilewright.schedule.builtin.cpu.injective import schedule_injective
@@ -184,6 +185,10 @@ def _schedule_register_blocked(
     sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
     """One reduction: its producers in nests of their own, its epilogue on each tile."""
+    graph = block_graph(sch.func)
+    axes = match_tile_axes(graph.block(name), graph, constants)
+    assert axes is not None
+    store_by_group(sch, name, axes, graph)
     after = _with_one_epilogue(sch, name, staged, "register", target)
     graph = block_graph(sch.func)
     epilogue, block = graph.block(after), graph.block(name)
