@@ -8,6 +8,7 @@ from functools import partial
 from tilewright.finalize.combine_loads import combine_loads
 from tilewright.finalize.compact_buffers import compact_buffers
 from tilewright.finalize.cpu.edge_tiles import edge_tiles
+from tilewright.finalize.cpu.interleave_stores import interleave_stores
 from tilewright.finalize.cpu.known_masks import known_masks
 from tilewright.finalize.cpu.loop_partition import loop_partition
 from tilewright.finalize.cpu.repeat_loads import repeat_loads
@@ -37,6 +38,7 @@ STEPS: tuple[Step, ...] = (
     ("transpose-loads", transpose_loads),
     ("known-masks", known_masks),
     ("repeat-loads", repeat_loads),
+    ("interleave-stores", interleave_stores),
     ("expand-math", expand_math),
 )
 
