@@ -10,6 +10,12 @@ def test_an_index_outside_its_tensor_is_refused() -> None:
     assert not any(faults), faults
 
 
+def test_lanes_past_the_end_are_not_checked() -> None:
+    *_, pairs_of_one_element = random_cases(seed=0, count=99)
+    assert pairs_of_one_element.good["i"].shape == (40, 2)
+    assert not fault_of(pairs_of_one_element)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_every_index_outside_its_tensor_is_refused(seed: int) -> None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.expr import Broadcast, Expr, Load, const
 from tilewright.arith.known_lanes import known_lanes
 from tilewright.arith.vector import Ramp, Shuffle
-from tilewright.arith.walk import rewrite
+from tilewright.arith.walk import rewrite, subexpressions
 from tilewright.core.dtypes import BOOL
 from tilewright.ir.loop.nodes import Func, Stmt, Store
 from tilewright.ir.loop.walk import map_exprs, rewrite_stmts
@@ -23,8 +24,13 @@ from tilewright.ir.loop.walk import map_exprs, rewrite_stmts
 def known_masks(func: Func) -> Func:
     """`func` without masks of which all lanes are active, and short strided loads without any."""
     memo: dict[Expr, Expr] = {}
-    body = map_exprs(func.body, lambda e: rewrite(e, _load, memo))
+    body = map_exprs(func.body, lambda e: e if _is_checked(e) else rewrite(e, _load, memo))
     return replace(func, body=rewrite_stmts(body, _store))
+
+
+def _is_checked(e: Expr) -> bool:
+    """Whether an index is checked: that is done where the masks of its loads hold."""
+    return any(isinstance(x, CheckedIndex) for x in subexpressions(e))
 
 
 def _active(mask: Expr | None) -> int | None:
