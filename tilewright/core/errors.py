@@ -111,11 +111,15 @@ class ExecutionError(Error):
     """A compiled model that cannot be loaded or run."""
 
 
+# What a check of divisors reports for a size: an empty dimension has the size 0.
+DIVISOR_SIZE = -1
+
+
 def index_outside(
     index: int, size: int, node: str = "", notes: tuple[str, ...] = ()
 ) -> ExecutionError:
-    """An index for which a dimension has no element; where it has none at all, a divisor is 0."""
-    if size == 0:
+    """An index for which a dimension has no element, or a divisor that is 0."""
+    if size == DIVISOR_SIZE:
         help = 'checks="off" gives 0 instead'
         return ExecutionError(
             "run.division", "integer division by zero", loc=Loc(node=node), notes=notes, help=help

@@ -7,7 +7,7 @@ import pytest
 import tilewright as tw
 from tests.for_each import for_each
 from tests.ops.run_op import run_op
-from tilewright.core.errors import ExecutionError, TypeCheckError
+from tilewright.core.errors import DIVISOR_SIZE, ExecutionError, TypeCheckError, index_outside
 
 TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
@@ -25,6 +25,11 @@ def test_divisors_stay_as_they_are(dtype: str) -> None:
     np.testing.assert_array_equal(run_op("nonzero_divisor", x), x)
     with pytest.raises(ExecutionError, match="integer division by zero"):
         run_op("nonzero_divisor", np.array([1, 0, 3], dtype))
+
+
+def test_an_empty_dimension_is_no_divisor() -> None:
+    assert index_outside(3, 0).code == "run.index"
+    assert index_outside(1, DIVISOR_SIZE).code == "run.division"
 
 
 def test_floats_have_a_quotient() -> None:

@@ -1,7 +1,7 @@
 """nonzero_divisor: integers that something is divided by; a 0 among them ends the run.
 
-It is a check like that of an index, in a dimension of no elements at all: -1 is its least index,
-which every other divisor has, and a 0 has the index 1, which is reported.
+It is a check like that of an index, in a dimension of the size `DIVISOR_SIZE` that no dimension
+has: every other divisor has the only index in it, and a 0 has the index 1, which is reported.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.arith.expr import Expr, const, select
+from tilewright.core.errors import DIVISOR_SIZE
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
@@ -29,7 +30,8 @@ def _nonzero_divisor(
 
     def element(*i: Expr) -> Expr:
         divisor = ins[0].at(*i)
-        place = b.check(select(divisor.eq(zero), const(1), const(-1)), const(-1), const(0))
+        size, inside = const(DIVISOR_SIZE), const(DIVISOR_SIZE - 1)
+        place = b.check(select(divisor.eq(zero), const(1), inside), inside, size)
         return select(place.eq(1), zero, divisor)  # the divisor itself, by way of its check
 
     return b.compute("y", outs[0].shape, element)

@@ -61,9 +61,10 @@ class LayoutCosts:
     """Fitted: what convolutions cost with channels first and last, in FMAs of full vectors.
 
     `vector` is the number of pixels that are computed together. An element costs `transpose` to
-    move to the other layout, `pack` to copy in order, `gather` to copy with gaps. An FMA of a
-    group of channels along a line costs `line`, and `step` times as much where windows step; other
-    windows whose vectors are not contiguous cost `scattered` times as much.
+    move to the other layout, `pack` to copy in order, `gather` to copy with gaps. An FMA of
+    several channels along a line costs `line`, also one of a single vector of filters, and `step`
+    times as much where windows step; other windows whose vectors are not contiguous cost
+    `scattered` times as much.
     """
 
     vector: int = 8
