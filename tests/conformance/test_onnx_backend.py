@@ -1,13 +1,15 @@
 """ONNX's own backend tests, all of them, by ONNX's own runner, some forty in one test.
 
-CI tries a quarter of the cases of operators, which come in groups of variants, an eighth of those
-in which ONNX has written a function out, and one of its nine whole models. The others are slow.
+CI tries each operator, one in twelve of its variants, one in sixteen of the cases in which ONNX
+has written a function out, half of those that PyTorch has exported, and one of nine whole models.
+The others are slow.
 """
 
 from __future__ import annotations
 
 import re
 import unittest
+from collections import defaultdict
 
 import pytest
 
@@ -16,15 +18,17 @@ from tests.conformance.onnx_cases import (
     NOT_DETERMINED,
     backend_cases,
     counted,
+    loaded_cases,
     outcome,
     why_not_determined,
 )
 
-PARTS = 12
+PARTS = 10
 SLOW_PARTS = 40
-# CI tries one in so many cases: of operators, and of functions that are written out.
-EVERY_NODE = 4
-EVERY_EXPANDED = 8
+# CI tries one in so many cases: of an operator, of functions that are written out, of PyTorch's.
+EVERY_VARIANT = 12
+EVERY_EXPANDED = 16
+EVERY_EXPORTED = 2
 REAL = "OnnxBackendRealModelTest"
 IN_CI = ("test_squeezenet_cpu",)
 SLOW = (
@@ -48,16 +52,35 @@ def _cases() -> list[Case]:
     return [(kind, name) for kind in classes.values() for name in _names(kind)]
 
 
+def _variants() -> list[list[Case]]:
+    """The cases of each operator, without those in which it is written out by others."""
+    operators = {
+        f"{case.name}_cpu": (case.model.graph.node[0].domain, case.model.graph.node[0].op_type)
+        for case in loaded_cases(kind="node")
+    }
+    found = defaultdict(list)
+    for kind, name in _of_kind("node"):
+        if "_expanded" not in name:
+            found[operators[name]].append((kind, name))
+    return list(found.values())
+
+
+def _of_kind(*wanted: str) -> list[Case]:
+    return [case for case in _cases() if KINDS[case[0].__name__] in wanted]
+
+
 def _small_cases() -> tuple[list[Case], list[Case]]:
-    """Those that are tried in CI, and the rest, all of operators."""
-    small = [(kind, name) for kind, name in _cases() if KINDS[kind.__name__] != "real"]
-    nodes = [case for case in small if KINDS[case[0].__name__] == "node"]
-    expanded = [case for case in nodes if "_expanded" in case[1]]
-    single = [case for case in nodes if "_expanded" not in case[1]]
-    tried = {*single[::EVERY_NODE], *expanded[::EVERY_EXPANDED]}
-    rest = [case for case in nodes if case not in tried]
-    late = set(rest)
-    return [case for case in small if case not in late], rest
+    """Those that are tried in CI, and the rest."""
+    expanded = [case for case in _of_kind("node") if "_expanded" in case[1]]
+    exported = _of_kind("pytorch-converted", "pytorch-operator")
+    tried = {
+        *(case for variants in _variants() for case in variants[::EVERY_VARIANT]),
+        *expanded[::EVERY_EXPANDED],
+        *exported[::EVERY_EXPORTED],
+        *_of_kind("simple"),
+    }
+    small = [case for case in _cases() if KINDS[case[0].__name__] != "real"]
+    return [case for case in small if case in tried], [case for case in small if case not in tried]
 
 
 def _failed(cases: list[Case]) -> dict[str, str]:
@@ -89,6 +112,12 @@ def test_no_case_is_missing() -> None:
     assert sorted(_names(backend_cases(__name__)[REAL])) == sorted((*IN_CI, *SLOW))
     assert len(names) >= 2000
     assert not [p for p in NOT_DETERMINED if not any(re.fullmatch(p, name) for name in names)]
+
+
+def test_every_operator_is_tried_in_ci() -> None:
+    tried = set(_small_cases()[0])
+    assert len(_variants()) >= 190
+    assert not [variants for variants in _variants() if tried.isdisjoint(variants)]
 
 
 def test_cases_are_counted_by_kind() -> None:
