@@ -3,11 +3,12 @@ from __future__ import annotations
 import numpy as np
 
 from tests.for_each import for_each
-from tilewright.finalize.compact_buffers import UNASKED_BYTES, compact_buffers
+from tilewright.finalize.compact_buffers import compact_buffers
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Alloc, For, Func
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import statements
+from tilewright.target.cpu import UNASKED_STACK_BYTES
 
 TILED = """
 func @f(x: f32[N], out y: f32[N]) {
@@ -75,7 +76,7 @@ def test_what_outlives_an_iteration_stays_whole() -> None:
 
 
 def test_large_tiles_stay_in_planned_memory() -> None:
-    size = UNASKED_BYTES // 4 + 1
+    size = UNASKED_STACK_BYTES // 4 + 1
     text = TILED.replace("7", str(size - 1)).replace("8", str(size))
     assert _allocations(compact_buffers(parse_func(text)))[0][1] == "t: f32[N]"
     asked = text.replace("alloc t: f32[N]", "alloc t: f32[N] @local")

@@ -190,6 +190,23 @@ def test_a_large_convolution_transposes_its_own_result(side: int) -> None:
     assert [ops for _, ops in groups(after)] == (together if side == 200 else apart)
 
 
+@for_each("perms", [[(0, 2, 3, 1)], [(0, 1, 3, 2), (0, 2, 3, 1)]])
+def test_a_large_convolution_may_also_read_what_is_transposed(perms: list[tuple[int, ...]]) -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 1, 4, 200, 200))
+    for perm in perms:
+        x = g("transpose", x, perm=perm)
+    padded = {**WINDOW, "pads": (1, 1, 1, 1)}
+    y = g("conv", x, g.input("w", tensor(F32, 32, 4, 3, 3)), **padded)
+    moved = g("exp", g("transpose", y, perm=(0, 3, 1, 2)))
+    after = fuse(g.graph(g("transpose", moved, perm=(0, 2, 3, 1))), ON_CPU)
+    reads = ["transpose"] * len(perms)
+    assert [ops for _, ops in groups(after)] == [
+        [*reads, "conv", "transpose", "exp"],
+        ["transpose"],
+    ]
+
+
 def test_views_and_opaque_operators_stand_alone() -> None:
     g = _Maker("f")
     x = g.input("x", tensor(F32, 4, 8))

@@ -21,10 +21,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, rewrite
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Region, Stmt, Store, Tile
 from tilewright.ir.loop.walk import map_stmt, own_expressions, statements, statements_in
-from tilewright.target.cpu import STACK_BYTES
-
-# Bytes of a buffer that is put on a thread's stack without a schedule that says so.
-UNASKED_BYTES = STACK_BYTES // 2
+from tilewright.target.cpu import STACK_BYTES, UNASKED_STACK_BYTES
 
 Box = Sequence[tuple[Expr, Expr]]
 # Given a buffer, the loops it would stand in and its bytes there: its scope, `None` if it does not
@@ -34,7 +31,7 @@ ScopeChoice = Callable[[Buffer, Sequence[For], int], str | None]
 
 def stack_scope(buffer: Buffer, outer: Sequence[For], size: int) -> str | None:
     """The scope on a CPU: a thread's stack."""
-    if size > (UNASKED_BYTES if buffer.scope == "global" else STACK_BYTES):
+    if size > (UNASKED_STACK_BYTES if buffer.scope == "global" else STACK_BYTES):
         return None
     return "local" if buffer.scope == "global" else buffer.scope
 

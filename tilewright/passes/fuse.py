@@ -183,13 +183,15 @@ class _Fuser:
 
         A result that fits in L2 is there anyway for a kernel of its own.
         """
-        if not isinstance(self.target, CpuTarget) or any(map(_moves_last, source.nodes[1:])):
+        conv = next((m for m in source.nodes if _is_plain_conv(m, self.graph)), None)
+        if conv is None or not isinstance(self.target, CpuTarget):
+            return False
+        if any(_moves_last(m) for m in source.nodes if self.order[id(m)] > self.order[id(conv)]):
             return False
         sizes = n.type.static_shape
         if sizes is None or prod(sizes) * n.type.dtype.bytes <= self.target.l2 // 2:
             return False
-        squares = min(sizes[1], prod(sizes[2:])) >= self.target.lanes(n.type.dtype.bits)
-        return squares and any(_is_plain_conv(m, self.graph) for m in source.nodes)
+        return min(sizes[1], prod(sizes[2:])) >= self.target.lanes(n.type.dtype.bits)
 
     def _needed_elsewhere(self, source: _Group, n: Node) -> bool:
         """Whether a value of `source` has a user other than its own members and `n`."""

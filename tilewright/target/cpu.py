@@ -20,6 +20,8 @@ PAGE_BYTES = 4096
 
 # Bytes that a schedule may put on a thread's stack, which has 8 MiB where nobody asks for less.
 STACK_BYTES = 512 * 1024
+# The same of one buffer for which it does not ask, but which would fit there.
+UNASKED_STACK_BYTES = STACK_BYTES // 2
 
 
 @node

@@ -31,6 +31,8 @@ def test_measured_rates_replace_the_built_in() -> None:
     assert (costs.l2_bytes_per_cycle, costs.l3_bytes_per_cycle) == (40, 16)
     assert costs.memory_bytes_per_cycle == 4
     assert [cycles for cycles, _ in costs.line_fill] == [1.6, 4.0, 16.0]
+    assert costs.line_fill_beyond_l2(in_l3=True) == costs.line_fill[1]
+    assert costs.line_fill_beyond_l2(in_l3=False) == costs.line_fill[2]
     assert costs.instruction_cycles.fma == 0.25
     assert costs.fork_cycles == 8192
     assert costs.gemm_efficiency == BUILTIN.gemm_efficiency

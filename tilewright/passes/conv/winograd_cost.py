@@ -119,7 +119,8 @@ def _tile_cycles(elements: int, shape: ConvShape, target: CpuTarget) -> float:
         size = elements * channels * shape.bits / 8
         cycles += 2 * size / target.costs.l3_bytes_per_cycle
         if size > target.l2:
-            cycles += elements * _line_fill(size, target)[1]
+            _, wait = target.costs.line_fill_beyond_l2(size <= target.l3)
+            cycles += elements * wait
     return cycles
 
 
@@ -128,13 +129,8 @@ def _transpose_cycles(shape: ConvShape, target: CpuTarget) -> float:
     size = shape.images * prod(shape.size) * shape.filters * shape.bits / 8
     if size <= target.l2 // 2:
         return 0.0
-    fill, wait = _line_fill(size, target)
+    fill, wait = target.costs.line_fill_beyond_l2(size <= target.l3)
     return size / LINE_BYTES * (3 * fill + 2 * wait)
-
-
-def _line_fill(size: float, target: CpuTarget) -> tuple[float, float]:
-    _, shared, far = target.costs.line_fill
-    return shared if size <= target.l3 else far
 
 
 @cache

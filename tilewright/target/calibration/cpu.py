@@ -135,6 +135,11 @@ class CpuCosts:
         """Independent accumulators that hide the latency of an FMA."""
         return self.fma_units * self.fma_latency
 
+    def line_fill_beyond_l2(self, in_l3: bool) -> tuple[float, float]:
+        """The `line_fill` of what other cores have written, which is never in the L2 of this."""
+        _, l3, memory = self.line_fill
+        return l3 if in_l3 else memory
+
 
 BUILTIN = CpuCosts()
 

@@ -9,14 +9,14 @@ from tilewright.schedule.analysis.blocks import accumulator_dtype, loop_of, typi
 from tilewright.schedule.analysis.tile_axes import TileAxes, panels_bytes, steps_of
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import Microkernel, divisors
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.cpu import UNASKED_STACK_BYTES, CpuTarget
 
 # Padded tiles that full groups may add, as a fraction of all tiles.
 MAX_EXTRA = 0.01
 # Groups of results that every core transposes at least.
 TASKS_PER_CORE = 4
-# Bytes of results that are transposed together: they are on the stack of a thread.
-MAX_TRANSPOSED = 240 * 1024
+# Bytes of results that are transposed together: they are on the stack of a thread, unasked.
+MAX_TRANSPOSED = UNASKED_STACK_BYTES - 16 * 1024
 
 
 def choose_mc(

@@ -16,15 +16,13 @@ from math import gcd, isqrt
 from tilewright.schedule.builtin.cpu.parallelize import load_imbalance
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.cpu import TYPICAL_ROWS, CpuCosts
-from tilewright.target.cpu import LINE_BYTES, PAGE_BYTES, STACK_BYTES, CpuTarget
+from tilewright.target.cpu import LINE_BYTES, PAGE_BYTES, UNASKED_STACK_BYTES, CpuTarget
 
 MAX_ROWS = 16
 SPARE_REGISTERS = 2
 MAX_VECTORS = 8
 # The most rows of a tile where M is symbolic: each number of rows is a copy of the code.
 MAX_UNKNOWN = 8
-# The largest panel that is put on the stack of the thread that packs it.
-PANEL_BYTES = STACK_BYTES // 2
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ def b_cycles(problem: MicrokernelProblem, c: Candidate, lanes: int, target: CpuT
     Packing reads it as one tile of rows would. A panel on the stack of a thread is written to where
     the one before was, in its L2; what is written elsewhere is read before.
     """
-    fill, wait = _line_fill(problem.b_bytes, target)
+    fill, wait = target.costs.line_fill_beyond_l2(problem.b_bytes <= target.l2)
     lines = problem.n * problem.bits / 8 / LINE_BYTES
     panels = -(-problem.n // (c[1] * lanes))
     # The prefetcher follows the rows of a panel within a page.
@@ -149,18 +147,12 @@ def b_cycles(problem: MicrokernelProblem, c: Candidate, lanes: int, target: CpuT
         return streams * wait + lines * fill
     near, _ = target.costs.line_fill[0]
     panel = problem.k * c[1] * lanes * problem.bits // 8
-    if panel > PANEL_BYTES:
+    if panel > UNASKED_STACK_BYTES:  # not on the stack of the thread that packs it
         return (4 if problem.b_bytes > target.l2 else 3) * lines * fill
     tiles = -(-problem.m // c[0])
     arithmetic = c[0] * c[1] / target.costs.fma_units
     late = max(0.0, c[1] * near - arithmetic) if panel > target.l1 // 2 else 0.0
     return streams * wait + lines * (fill + 2 * near) + tiles * panels * late
-
-
-def _line_fill(size: int, target: CpuTarget) -> tuple[float, float]:
-    """Cycles of a cache line, and of a new stream: what others have written is never in L2."""
-    _, shared, far = target.costs.line_fill
-    return shared if size <= target.l2 else far
 
 
 def has_set_conflicts(rows: int, stride: int, target: CpuTarget) -> bool:
