@@ -38,11 +38,17 @@ def test_a_strided_load_has_the_active_lanes(active: int) -> None:
     assert f"shuffle(a[ramp(i, 2, {active})]" in text
 
 
+@pytest.mark.parametrize("first", [1, 2, 6])
+def test_the_active_lanes_need_not_be_the_first(first: int) -> None:
+    text = _check(_func("ramp(i, 2, 8)", f"{first - 1} < ramp(0, 1, 8)"))
+    assert f"shuffle(a[ramp(i + {2 * first}, 2, {8 - first})]" in text
+
+
 @pytest.mark.parametrize(
     ("index", "mask"),
     [
         ("ramp(i, 1, 8)", "ramp(0, 1, 8) < 3"),
-        ("ramp(i, 2, 8)", "2 < ramp(0, 1, 8)"),
+        ("ramp(i, 2, 8)", "6 < ramp(0, 1, 8)"),
         ("ramp(i, 2, 8)", "ramp(0, 1, 8) < 0"),
         ("ramp(i, 2, 8)", "ramp(0, 1, 8) < i"),
         ("ramp(i, 2, 8)", "i < 2"),

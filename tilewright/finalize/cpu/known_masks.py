@@ -14,6 +14,7 @@ from dataclasses import replace
 from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.expr import Broadcast, Expr, Load, const
 from tilewright.arith.known_lanes import known_lanes
+from tilewright.arith.simplify import simplify
 from tilewright.arith.vector import Ramp, Shuffle
 from tilewright.arith.walk import rewrite, subexpressions
 from tilewright.core.dtypes import BOOL
@@ -33,16 +34,17 @@ def _is_checked(e: Expr) -> bool:
     return any(isinstance(x, CheckedIndex) for x in subexpressions(e))
 
 
-def _active(mask: Expr | None) -> int | None:
-    """How many lanes are active, if those are known to be the first ones."""
+def _active(mask: Expr | None) -> range | None:
+    """The lanes that are active, if those are known and neighbours."""
     lanes = None if mask is None or mask.lanes == 1 else known_lanes(mask)
-    if lanes is None or list(lanes) != sorted(lanes, reverse=True):
+    if lanes is None or 1 not in lanes:
         return None
-    return sum(lanes)
+    active = range(lanes.index(1), lanes.index(1) + sum(lanes))
+    return active if all(lanes[n] for n in active) else None
 
 
 def _store(s: Stmt) -> Stmt | None:
-    if isinstance(s, Store) and s.mask is not None and _active(s.mask) == s.mask.lanes:
+    if isinstance(s, Store) and s.mask is not None and _active(s.mask) == range(s.mask.lanes):
         return replace(s, mask=None)
     return None
 
@@ -51,11 +53,16 @@ def _load(e: Expr) -> Expr | None:
     if not isinstance(e, Load) or e.dtype == BOOL:
         return None
     active = _active(e.mask)
-    if active == e.lanes:
+    if active == range(e.lanes):
         return replace(e, mask=None)
     index = e.indices[0]
-    if not active or active == 1 or not isinstance(index, Ramp) or index.stride in (0, 1):
+    if active is None or not isinstance(index, Ramp) or index.stride in (0, 1):
         return None
-    short = Load(e.buffer, (Ramp(index.base, index.stride, active),), e.dtype)
-    zeros = Broadcast(const(0, e.dtype), active)
-    return Shuffle(short, zeros, tuple(min(n, active) for n in range(e.lanes)))
+    count = len(active)
+    if count == 1:
+        return None
+    first = simplify(index.base + active.start * index.stride)
+    short = Load(e.buffer, (Ramp(first, index.stride, count),), e.dtype)
+    zeros = Broadcast(const(0, e.dtype), count)
+    picks = (n - active.start if n in active else count for n in range(e.lanes))
+    return Shuffle(short, zeros, tuple(picks))

@@ -24,6 +24,7 @@ from tilewright.schedule.builtin.cpu.gemm.amx import match_amx_gemm, schedule_am
 from tilewright.schedule.builtin.cpu.gemm.bf16_dot import match_bf16_dot_gemm, schedule_bf16_dot
 from tilewright.schedule.builtin.cpu.gemm.group_layout import store_by_group
 from tilewright.schedule.builtin.cpu.gemm.kc_blocking import narrow_k_block
+from tilewright.schedule.builtin.cpu.gemm.phase_layout import store_by_phase
 from tilewright.schedule.builtin.cpu.gemm.register_blocked import schedule_register_blocked
 from tilewright.schedule.builtin.cpu.injective import schedule_injective
 from tilewright.schedule.builtin.cpu.opaque import schedule_opaque
@@ -189,7 +190,8 @@ def _schedule_register_blocked(
     axes = match_tile_axes(graph.block(name), graph, constants)
     assert axes is not None
     store_by_group(sch, name, axes, graph)
-    after = _with_one_epilogue(sch, name, staged, "register", target)
+    copies = store_by_phase(sch, axes, target)
+    after = _with_one_epilogue(sch, name, staged | copies, "register", target)
     graph = block_graph(sch.func)
     epilogue, block = graph.block(after), graph.block(name)
     gemm = match_bf16_dot_gemm(block, graph, constants, target)
