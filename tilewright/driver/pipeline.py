@@ -32,6 +32,7 @@ from tilewright.passes.canonicalize.simplify_conditionals import simplify_condit
 from tilewright.passes.canonicalize.simplify_loops import simplify_loops
 from tilewright.passes.canonicalize.unify_dims import unify_dims
 from tilewright.passes.context import Pass
+from tilewright.passes.conv.conv_transpose_to_gemm import conv_transpose_to_gemm
 from tilewright.passes.conv.fold_pad_into_conv import fold_pad_into_conv
 from tilewright.passes.conv.pad_for_tensor_cores import pad_for_tensor_cores
 from tilewright.passes.conv.separate_resizes import separate_resizes
@@ -81,6 +82,7 @@ FRONT: tuple[Pass, ...] = (
 )
 BACK: tuple[Pass, ...] = (copy_aliased_outputs, factor_concats, eliminate_concat, fuse)
 CPU: tuple[Pass, ...] = (
+    conv_transpose_to_gemm,  # before decompose, which has another form
     *FRONT,
     bf16_matmuls,  # precision bf16
     bf16_activations,  # precision bf16

@@ -1,13 +1,21 @@
 """col2im: sliding blocks summed into an image, the inverse of im2col.
 
 y[n, c, p] = sum over taps k of x[n, (c, k), b]  where  p = b * stride + k * dilation - pad
+
+Each element of the image gathers its taps. With stride `s`, those are every `s`-th of the kernel.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+from operator import add, and_
+from typing import NamedTuple
 
-from tilewright.arith.expr import TRUE, Expr, as_int, cast, product
+from tilewright.arith.expr import Expr, as_int, cast, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
@@ -20,6 +28,9 @@ from tilewright.ops.elementwise.define import check_dtype, numbers
 from tilewright.ops.op import Op, fail
 from tilewright.ops.shape.assumptions import same_size
 from tilewright.ops.tensor.manipulation import flatten
+
+# Taps of a place that are written out: without a reduction, each is a load of whole vectors.
+MAX_WRITTEN_OUT = 16
 
 
 @node
@@ -62,26 +73,70 @@ def _type(attrs: Col2ImAttrs, ins: Sequence[TensorType]) -> TensorType:
     return TensorType(x.dtype, (x.shape[0], channels, *map(simplify, attrs.image)))
 
 
+class _Meeting(NamedTuple):
+    """A tap of the kernel that meets a place, the block it is of, and whether there are both."""
+
+    tap: Expr
+    block: Expr
+    exists: Expr
+
+
+@dataclass(frozen=True)
+class _TapAxis:
+    """The taps that meet a place along one axis: every `period`-th one of the kernel.
+
+    Blocks start at multiples of the stride, so that a tap meets only the places of its phase: those
+    that are as far from a multiple as it is. The other taps are not asked.
+    """
+
+    kernel: Expr
+    stride: int
+    dilation: int
+    blocks: Expr
+
+    @property
+    def period(self) -> int:
+        """From one tap to the next of the same phase."""
+        return self.stride // gcd(self.stride, self.dilation)
+
+    @property
+    def most(self) -> Expr:
+        """How many taps meet a place at most."""
+        return simplify((self.kernel + (self.period - 1)) // self.period)
+
+    def meeting(self, place: Expr, number: Expr) -> _Meeting:
+        """The tap of this number that meets a place."""
+        common, phase = gcd(self.stride, self.dilation), place % self.stride
+        dilation = self.dilation // common
+        first = phase // common * pow(dilation, -1, self.period) % self.period
+        tap = first + number * self.period
+        start = place // self.stride - (first * self.dilation - phase) // self.stride
+        block = start - number * dilation
+        is_tap = (tap < self.kernel) & (phase % common).eq(0)
+        return _Meeting(tap, block, is_tap & (block >= 0) & (block < self.blocks))
+
+
 def _col2im(
     b: Builder, attrs: Col2ImAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
     x, counts, real = ins[0], _counts(attrs), accumulator(ins[0].dtype)
+    steps = zip(attrs.kernel, attrs.strides, attrs.dilations, counts, strict=True)
+    axes = [_TapAxis(*numbers) for numbers in steps]
+    most = tuple(axis.most for axis in axes)
 
     def element(n: Expr, c: Expr, *place: Expr) -> Expr:
-        def term(*taps: Expr) -> Expr:
-            inside: Expr = TRUE
-            blocks: list[Expr] = []
-            for axis, (p, k) in enumerate(zip(place, taps, strict=True)):
-                start = p + attrs.pads[axis] - k * attrs.dilations[axis]
-                block = start // attrs.strides[axis]
-                inside = inside & (start >= 0) & (block < counts[axis])
-                if attrs.strides[axis] > 1:
-                    inside = inside & (start % attrs.strides[axis]).eq(0)
-                blocks.append(block)
-            row = flatten((x.shape[1], *attrs.kernel), (c, *taps))
-            return cast(real, x.at(n, row, flatten(counts, blocks), when=inside))
+        padded = [p + pad for p, pad in zip(place, attrs.pads, strict=False)]
 
-        return b.sum(attrs.kernel, term)
+        def term(*numbers: Expr) -> Expr:
+            met = list(map(_TapAxis.meeting, axes, padded, numbers))
+            row = flatten((x.shape[1], *attrs.kernel), (c, *(m.tap for m in met)))
+            at, exists = (flatten(counts, [m.block for m in met]), [m.exists for m in met])
+            return cast(real, x.at(n, row, at, when=reduce(and_, exists)))
+
+        if (as_int(product(most)) or MAX_WRITTEN_OUT + 1) > MAX_WRITTEN_OUT:
+            return b.sum(most, term)
+        numbers = itertools.product(*(map(const, range(as_int(k) or 0)) for k in most))
+        return reduce(add, itertools.starmap(term, numbers))
 
     return accumulate(b, outs[0].shape, x.dtype, element)
 

@@ -12,6 +12,7 @@ No zeros are inserted between or around elements: times an infinite weight they 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tilewright.arith.expr import Expr, const, product
 from tilewright.arith.simplify import simplify
@@ -30,7 +31,7 @@ from tilewright.ops.tensor.padding import PadAttrs
 def _conv_transpose(g: GraphOps, attrs: ConvTransposeAttrs, inputs: Sequence[str]) -> str:
     x, w = inputs
     if attrs.layout == "channels_first":
-        return convolve_phases(g, attrs, x, w) or _convolve_blocks(g, attrs, x, w)
+        return convolve_phases(g, attrs, x, w) or convolve_blocks(g, attrs, x, w)
     last = attrs.rank + 1
     x = g.add("transpose", x, attrs=TransposeAttrs((0, last, *range(1, last))))
     first = ConvTransposeAttrs(
@@ -44,21 +45,34 @@ def _conv_transpose(g: GraphOps, attrs: ConvTransposeAttrs, inputs: Sequence[str
     return g.add("transpose", y, attrs=TransposeAttrs((0, *range(2, last + 1), 1)))
 
 
-def _convolve_blocks(g: GraphOps, attrs: ConvTransposeAttrs, x: str, w: str) -> str:
+def convolve_blocks(g: GraphOps, attrs: ConvTransposeAttrs, x: str, w: str) -> str:
     """The matrix product of weights and elements, and the sum of what meets in an output."""
     out = conv_transpose_type(attrs, [g.type(x), g.type(w)])
     y, kernel = _products(g, attrs, x, w), g.type(w).shape[2:]
-    # What lies beyond the reach of the kernel is zeros behind the output.
-    spare = [extra - p for extra, p in zip(attrs.output_padding, attrs.after, strict=True)]
-    beyond = [max(n, 0) for n in spare]
+    margins = list(map(_margin, attrs.output_padding, attrs.after, attrs.strides))
+    beyond, after = [m.beyond for m in margins], [m.pad for m in margins]
     image = tuple(simplify(n - b) for n, b in zip(out.shape[2:], beyond, strict=True))
-    pads = (*attrs.before, *(max(-n, 0) for n in spare))
+    pads = (*attrs.before, *after)
     blocks = Col2ImAttrs(image, kernel, attrs.strides, pads, attrs.dilations)
     y = _cast(g, g.add("col2im", y, attrs=blocks), out.dtype)
     if not any(beyond):
         return y
     none, behind = (const(0),) * (attrs.rank + 2), tuple(map(const, (0, 0, *beyond)))
     return g.add("pad", y, attrs=PadAttrs(none, behind))
+
+
+class _Margin(NamedTuple):
+    """Zeros behind the image, or padding that cuts it off."""
+
+    beyond: int
+    pad: int
+
+
+def _margin(extra: int, after: int, stride: int) -> _Margin:
+    """How an axis ends; into `extra` of a stride or more, another block would fit."""
+    if extra < stride:
+        return _Margin(0, after)
+    return _Margin(max(extra - after, 0), max(after - extra, 0))
 
 
 def _products(g: GraphOps, attrs: ConvTransposeAttrs, x: str, w: str) -> str:

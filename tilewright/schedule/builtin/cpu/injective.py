@@ -23,6 +23,7 @@ from tilewright.schedule.analysis.blocks import (
     value_of,
 )
 from tilewright.schedule.builtin.cpu.parallelize import is_parallel
+from tilewright.schedule.builtin.cpu.phases import last_axis_phases, schedule_phases
 from tilewright.schedule.builtin.cpu.transpose import crossing_axis, schedule_transposed
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
@@ -54,6 +55,8 @@ def schedule_injective(sch: Schedule, block: Block, target: CpuTarget) -> None:
         f"{block.name}.blocked_transpose", True, lambda: (False, True)
     ):
         loops, extents = schedule_transposed(sch, block, crossing, target)
+    elif (phases := last_axis_phases(block, block_graph(sch.func))) > 1:
+        loops = schedule_phases(sch, block, phases, target)
     elif extents[-1] >= lanes:
         factor = lanes * _width(sch, block, axes[-1].extent, lanes)
         loops[-1], inner = sch.split(loops[-1], [None, factor])
