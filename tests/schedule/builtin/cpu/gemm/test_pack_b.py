@@ -14,7 +14,7 @@ from tilewright.ir.loop.text import print_func
 from tilewright.ir.loop.walk import blocks
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.schedule.builtin.cpu.gemm.microkernel_model import PANEL_BYTES
+from tilewright.target.cpu import UNASKED_STACK_BYTES
 from tilewright.target.registry import CPUS
 
 TARGETS = ("aarch64", "x86-64-v3", "x86-64-v4")
@@ -64,7 +64,7 @@ def test_panels_fit_the_stack_of_a_thread() -> None:
     (result,) = scheduled(_product(40, 688, 1176), CPUS["x86-64-v4"])
     found = re.search(r"alloc x1.global: f32\[(\d+), 1176, (\d+)\]", print_func(result.func))
     assert found is not None
-    assert 1176 * int(found[2]) * 4 <= PANEL_BYTES
+    assert 1176 * int(found[2]) * 4 <= UNASKED_STACK_BYTES
 
 
 def test_threads_pack_the_panels_that_they_use() -> None:
