@@ -59,6 +59,7 @@ class ExprWriter:
         self.index_masks: list[str] = []
         self._known: dict[Expr, str] = {}
         self._pure: dict[Expr, bool] = {}
+        self._checked: set[str] = set()
         self._count = 0
 
     def line(self, text: str) -> None:
@@ -72,11 +73,12 @@ class ExprWriter:
             self.line(head)
             self.depth += 1
         known, self._known = self._known, dict(self._known)
+        checked, self._checked = self._checked, set(self._checked)
         start = len(self.lines)
         yield
         if head and len(self.lines) == start:
             self.line("pass")
-        self._known = known
+        self._known, self._checked = known, checked
         if head:
             self.depth -= 1
 
@@ -155,8 +157,9 @@ class ExprWriter:
     def check_bounds(self, buffer: str, indices: list[str]) -> None:
         """Raise at run time where an index is outside the buffer."""
         name = self.buffers[buffer]
-        if indices:
-            inside = " and ".join(f"0 <= {i} < {name}_{n}" for n, i in enumerate(indices))
+        inside = " and ".join(f"0 <= {i} < {name}_{n}" for n, i in enumerate(indices))
+        if inside and inside not in self._checked:
+            self._checked.add(inside)
             given = f"({', '.join(indices)},)"
             self.line(f"if not ({inside}):")
             self.line(f"    support.out_of_bounds({buffer!r}, {name}, {given}, {self.site})")
@@ -251,7 +254,10 @@ def _cast(w: ExprWriter, e: Cast) -> str:
     if dtype.is_storage and source.is_float and source != F32:
         return w.assign(f"support.cast_value({a}, {w.dtype_name(dtype)})[()]")
     kind = w.numpy_type(dtype)
-    return w.assign(f"{kind}({a})" if not source.is_integer else f"support.to_float({a}, {kind})")
+    if source.is_integer:
+        return w.assign(f"support.to_float({a}, {kind})")
+    # A float of Python's own holds all of them, and NumPy makes a scalar of it much faster.
+    return w.assign(f"{kind}(float({a}))")
 
 
 def _bitcast(w: ExprWriter, e: Bitcast) -> str:

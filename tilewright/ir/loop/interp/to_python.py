@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.arith.expr import TRUE
+from tilewright.arith.expr import TRUE, Expr
 from tilewright.arith.walk import free_vars
 from tilewright.core.node import node
 from tilewright.ir.loop.interp.exprs import ExprWriter
@@ -81,6 +81,7 @@ class _Writer(ExprWriter):
         super().__init__()
         self.declared = buffers(func)
         self.loops = 0
+        self.extents: dict[str, Expr] = {}
         self.threads = threads_of(func.body)
         self.mappings = thread_mappings(func.body, self.threads)
         self.private = private_buffers(func.body) if self.mappings else set()
@@ -124,6 +125,7 @@ class _Writer(ExprWriter):
         if s.kind == ALLREDUCE:
             return self.allreduce(s, extent)
         variable, outer, copies = self.variable(s.name), self.thread, dict(self.copies)
+        self.extents[variable] = s.extent
         with self.nested(f"for {variable} in range({extent}):"):
             self.forget()
             if s.kind == GRID:
@@ -270,6 +272,8 @@ class _Writer(ExprWriter):
         for it, binding, extent in values:
             name = self.variable(it.name)
             self.line(f"{name} = {binding}")
+            if self.extents.get(binding) is it.extent:
+                continue  # a loop over just this domain
             self.line(f"if not 0 <= {name} < {extent}:")
             self.line(f"    support.outside_domain({s.name!r}, {it.name!r}, {name}, {extent})")
 
