@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from tests.finalize.kernel_steps import run, sample
+from tilewright.arith.evaluate import evaluate
+from tilewright.core.config import override
 from tilewright.driver.compile_graph import optimized_graph
 from tilewright.driver.options import CompileOptions
 from tilewright.ir.graph.nodes import Graph
@@ -14,6 +16,7 @@ from tilewright.ir.loop.nodes import For, Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import loops
 from tilewright.lower.lower_kernel import lower_group, lower_loops
+from tilewright.ops.interpret import run_outputs
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.target.cpu import CpuTarget
@@ -42,13 +45,35 @@ def sources(graph: Graph, machine: Target | None = None) -> list[tuple[Func, fro
     return found
 
 
+def operator_results(
+    graph: Graph, func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]
+) -> dict[str, np.ndarray]:
+    """What the operators of a graph give for the arguments of `func`, the one kernel that it is.
+
+    NumPy runs them whole, which takes far less time than loops step by step.
+    """
+    (node,) = optimized_graph(graph, CompileOptions(host())).nodes
+    (group,) = node.regions
+    given = {}
+    for value, param in zip(group.inputs, func.params, strict=False):
+        shape = [evaluate(d, sizes) for d in group.tensor_type(value.name).shape]
+        given[value.name] = arrays[param.name].reshape(shape)
+    return dict(zip(func.outputs, run_outputs(group, given, sizes), strict=True))
+
+
+def assert_replays(func: Func, result: ScheduledFunc) -> None:
+    """The trace alone makes the same program, of which every step was verified before."""
+    with override(verify=0):
+        assert result.trace.replay(func) == result.func
+
+
 def scheduled(graph: Graph, target: CpuTarget = AARCH64) -> list[ScheduledFunc]:
     """Every kernel scheduled, its trace replayed."""
     results = []
     for func, constants in sources(graph):
         result = schedule_func(func, constants, target)
         verify_func(result.func)
-        assert result.trace.replay(func) == result.func
+        assert_replays(func, result)
         results.append(result)
     return results
 

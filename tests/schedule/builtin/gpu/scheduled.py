@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tests.finalize.kernel_steps import run, sample
-from tests.schedule.builtin.scheduled import sources
+from tests.schedule.builtin.scheduled import assert_replays, sources
 from tilewright.finalize.gpu.pipeline import steps
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
@@ -32,7 +32,7 @@ def scheduled(graph: Graph) -> list[ScheduledFunc]:
     for func, constants in sources(graph):
         result = schedule_for_gpu(func, constants, H200)
         verify_func(result.func)
-        assert result.trace.replay(func) == result.func
+        assert_replays(func, result)
         results.append(result)
     return results
 

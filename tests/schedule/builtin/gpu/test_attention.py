@@ -10,6 +10,7 @@ from tests.codegen.gpu.ptxas import assemble
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import A100, on_threads, tiles
 from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.scheduled import assert_replays
 from tilewright.arith.expr import Var
 from tilewright.codegen.gpu.launches import launches, shared_offsets
 from tilewright.codegen.gpu.nvptx import emit_launches
@@ -58,7 +59,7 @@ def _scheduled(func: Func) -> Func:
     result = schedule_for_gpu(func, frozenset(), H200)
     assert result.rule == "gpu.attention"
     verify_func(result.func)
-    assert result.trace.replay(func) == result.func
+    assert_replays(func, result)
     return result.func
 
 

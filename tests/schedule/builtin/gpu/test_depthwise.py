@@ -9,7 +9,7 @@ from tests.differential.kernel_graphs import _Maker
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import assembled, on_threads
 from tests.schedule.builtin.gpu.scheduled import H200, compare, finalized
-from tests.schedule.builtin.scheduled import kinds, sources
+from tests.schedule.builtin.scheduled import assert_replays, kinds, sources
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.analysis.blocks import block_graph, reductions
@@ -55,7 +55,7 @@ def the_kernel(graph: Graph, target: GpuTarget = SMALL) -> tuple[Func, Func, str
     for func, constants in sources(graph):
         if any(map(reductions, block_graph(func).blocks)):
             result = schedule_for_gpu(func, constants, target)
-            assert result.trace.replay(func) == result.func
+            assert_replays(func, result)
             return func, result.func, result.rule
     raise AssertionError
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tests.codegen.native_func import run_native
 from tests.passes.contexts import ON_CPU
+from tests.schedule.builtin.scheduled import assert_replays
 from tilewright.arith.evaluate import evaluate
 from tilewright.core.dtypes import BF16
 from tilewright.driver.artifact.packed_weights import pack
@@ -72,7 +73,7 @@ def scheduled(graph: Graph, target: CpuTarget) -> ScheduledFunc:
     func, constants, _ = kernel(graph)
     result = schedule_func(func, constants, target)
     verify_func(result.func)
-    assert result.trace.replay(func) == result.func
+    assert_replays(func, result)
     return result
 
 

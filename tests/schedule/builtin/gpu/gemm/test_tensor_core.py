@@ -12,7 +12,7 @@ from tests.codegen.gpu.host_threads import run_launches
 from tests.codegen.gpu.ptxas import assemble
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.scheduled import H200, finalized, with_sms
-from tests.schedule.builtin.scheduled import sources
+from tests.schedule.builtin.scheduled import assert_replays, operator_results, sources
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.codegen.gpu.launches import launches
@@ -59,7 +59,7 @@ def the_kernel(graph: Graph, target: GpuTarget = H200) -> tuple[Func, Func]:
     """The one kernel of a graph, before and after scheduling."""
     ((func, constants),) = sources(graph)
     result = schedule_for_gpu(func, constants, target)
-    assert result.trace.replay(func) == result.func
+    assert_replays(func, result)
     return func, result.func
 
 
@@ -83,11 +83,15 @@ def on_threads(
     scheduled: Func,
     sizes: dict[str, int],
     arrays: dict[str, np.ndarray] | None = None,
+    graph: Graph | None = None,
 ) -> None:
-    """What is emitted, by threads of this machine, computes what the loops do."""
+    """What is emitted, by threads of this machine, computes what the graph or the loops do."""
     plain = finalized(replace(scheduled, annotations=(ALIGNED_PARAMS,)))
     arrays = arrays or sample(func, sizes)
-    expected = {o: a.copy() for o, a in run(func, arrays, sizes).items()}
+    if graph is None:
+        expected = {o: a.copy() for o, a in run(func, arrays, sizes).items()}
+    else:
+        expected = operator_results(graph, func, arrays, sizes)
     own = {p.name: aligned(evaluate(p.shape[0], sizes), p.dtype.numpy) for p in plain.params}
     layouts = dict(scheduled.layouts)
     for name, array in arrays.items():
@@ -148,14 +152,15 @@ def test_emitted_code_by_threads_of_this_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     grouped_first(monkeypatch)
-    func, scheduled = the_kernel(dense(*sizes, dtype, order), target)
+    graph = dense(*sizes, dtype, order)
+    func, scheduled = the_kernel(graph, target)
     found = {t.intrinsic.split("_")[0] for t in tiles(scheduled)}
     grouped = target is H200 and order[0] == "n" and sizes[0] > 32
     assert found - {"quad", "row", "tma"} == {"wgmma" if grouped else "mma"}
     assert ("row" in found) == (grouped and sizes[1] % 8 > 0)
     whole = grouped and all(n % 64 == 0 for n in sizes)
     assert ("tma" in found) == whole
-    on_threads(func, scheduled, {})
+    on_threads(func, scheduled, {}, graph=graph)
 
 
 @pytest.mark.parametrize("sizes", [pytest.param((70, 72, 64), marks=pytest.mark.slow), (9, 33, 40)])
@@ -216,10 +221,11 @@ def test_f32_stays_exact(target: GpuTarget) -> None:
 def test_f32_is_rounded_where_that_is_allowed(
     sizes: tuple[int, int, int], target: GpuTarget
 ) -> None:
-    func, scheduled = the_kernel(dense(*sizes, F32, "nt"), with_tf32(target))
+    graph = dense(*sizes, F32, "nt")
+    func, scheduled = the_kernel(graph, with_tf32(target))
     found = {t.intrinsic.split("_")[1] for t in tiles(scheduled) if "transpose" not in t.intrinsic}
     assert found == {"zero", "f32"}
-    on_threads(func, scheduled, {})
+    on_threads(func, scheduled, {}, graph=graph)
 
 
 @pytest.mark.parametrize(
@@ -234,11 +240,12 @@ def test_whole_tiles_of_f32_are_rounded_on_their_way(
     sizes: tuple[int, int, int], order: str, ways: str
 ) -> None:
     few = with_sms(4)  # of which each has enough to do for large tiles
-    func, scheduled = the_kernel(dense(*sizes, F32, order), with_tf32(few))
+    graph = dense(*sizes, F32, order)
+    func, scheduled = the_kernel(graph, with_tf32(few))
     found = {t.intrinsic for t in tiles(scheduled)}
     assert any(name.startswith("wgmma_f32") and name.endswith(ways) for name in found)
     assert any(name.startswith("tma_load_f32") for name in found)
-    on_threads(func, scheduled, {})
+    on_threads(func, scheduled, {}, graph=graph)
 
 
 @pytest.mark.ptxas
@@ -283,10 +290,10 @@ def test_constants_with_room_behind_their_columns_are_copied_by_the_engine(
     grouped_first(monkeypatch)
     b = GraphBuilder("head")
     weights = b.constant(np.ones((64, 70), np.float16))
-    product = b.add("matmul", b.input("x", tensor(F16, 128, 64)), weights)
-    func, scheduled = the_kernel(b.graph(product))
+    graph = b.graph(b.add("matmul", b.input("x", tensor(F16, 128, 64)), weights))
+    func, scheduled = the_kernel(graph)
     assert {t.intrinsic.split("_")[0] for t in tiles(scheduled)} == {"wgmma", "tma", "row"}
-    on_threads(func, scheduled, {})
+    on_threads(func, scheduled, {}, graph=graph)
 
 
 def test_small_products_side_by_side_take_little_room() -> None:
@@ -323,10 +330,11 @@ def test_columns_of_several_matrices_are_copied_and_written_like_those_of_one(
 ) -> None:
     grouped_first(monkeypatch)
     dtype = F16 if target is H200 else F32
-    func, scheduled = the_kernel(stack(64, 64, 64, dtype), target)
+    graph = stack(64, 64, 64, dtype)
+    func, scheduled = the_kernel(graph, target)
     found = {t.intrinsic.split("_")[0] for t in tiles(scheduled)}
     assert found == ({"wgmma", "tma", "quad"} if dtype is F16 else {"wgmma", "tma"})
-    on_threads(func, scheduled, {})
+    on_threads(func, scheduled, {}, graph=graph)
 
 
 @pytest.mark.ptxas
@@ -388,12 +396,13 @@ def test_bytes_are_multiplied_exactly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     grouped_first(monkeypatch)
-    func, scheduled = the_kernel(of_bytes(*sizes, left, right, narrow=narrow), target)
+    graph = of_bytes(*sizes, left, right, narrow=narrow)
+    func, scheduled = the_kernel(graph, target)
     names = {"_".join(t.intrinsic.split("_")[:2]) for t in tiles(scheduled)}
     assert names - {"wgmma_zero", "mma_zero"} == found
     held = {"x2.held", "x3.held"} if narrow else {"x2.held"}
     assert held <= {b.name for b in buffers(scheduled).values()}
-    on_threads(func, scheduled, {}, all_bytes(func))
+    on_threads(func, scheduled, {}, all_bytes(func), graph)
 
 
 @pytest.mark.ptxas
