@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 
@@ -29,19 +28,12 @@ def test_no_damaged_model_does_harm() -> None:
 
 def test_single_mutations_from_a_number_on() -> None:
     command = [sys.executable, "-m", "tilewright", "fuzz", "--mutate", "--exhaustive"]
-    command += ["--ops", "Gather"]
-
-    def report(*options: str) -> dict[str, Any]:
-        done = subprocess.run(
-            [*command, *options, "--json"], capture_output=True, text=True, timeout=300
-        )
-        return dict(json.loads(done.stdout))
-
     count = len(all_mutations(frozenset({"Gather"})))
-    found = report("--start", str(count - 3))
-    assert found["tried"] == 3  # it ends with the last
-    assert found["findings"] == []
-    assert report("--start", "5", "--graphs", "2")["tried"] == 2
+    command += ["--ops", "Gather", "--start", str(count - 3), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    report = json.loads(done.stdout)
+    assert report["tried"] == 3  # it ends with the last
+    assert report["findings"] == []
 
 
 def test_findings_that_are_alike_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
