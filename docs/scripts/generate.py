@@ -148,7 +148,7 @@ def table(heads: Sequence[str], cells: Iterable[Sequence[str]]) -> str:
 
 
 def examples() -> list[Path]:
-    """The pages that have Python blocks, which are run, each page in a process of its own."""
+    """The pages that have Python blocks, which are run."""
     pages = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
     return [page for page in pages if "\n```python\n" in page.read_text()]
 
@@ -158,8 +158,8 @@ def main() -> None:
     for kind in TITLES:
         (DOCS / "reference" / f"{kind}.md").write_text(page(kind))
     (DOCS / "methods.md").write_text(methods_page())
-    for path in examples():
-        subprocess.run([sys.executable, str(DOCS / "scripts" / "blocks.py"), str(path)], check=True)
+    command = [sys.executable, str(DOCS / "scripts" / "blocks.py"), *map(str, examples())]
+    subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":

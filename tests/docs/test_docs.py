@@ -35,11 +35,29 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", generate.examples(), ids=_name)
-def test_examples_print_what_the_page_shows(path: Path) -> None:
-    command = [sys.executable, str(DOCS / "scripts" / "blocks.py"), "--check", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _checked(*pages: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(DOCS / "scripts" / "blocks.py"), "--check", *map(str, pages)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_examples_print_what_the_pages_show() -> None:
+    done = _checked(*generate.examples())
     assert done.returncode == 0, done.stderr
+
+
+def test_every_page_that_prints_something_else_is_named(tmp_path: Path) -> None:
+    pages = {"old": "print(1)", "broken": "1 / 0", "right": "print(2)", "apart": "print(x)"}
+    for name, code in pages.items():
+        (tmp_path / name).write_text(
+            f"```python\nx = 2\n```\n```python\n{code}\n```\n\n```text\n2\n```\n"
+        )
+    (tmp_path / "other").write_text("```python\nprint(x)\n```\n")
+    done = _checked(*(tmp_path / name for name in (*pages, "other")))
+    assert done.returncode == 1
+    assert "old is not up to date" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    failed = ", ".join(str(tmp_path / name) for name in ("old", "broken", "other"))
+    assert done.stderr.splitlines()[-1] == f"failed: {failed}"
 
 
 @for_each("path", PAGES, ids=_name)
