@@ -35,8 +35,8 @@ def test_inline(dtype: str) -> None:
     np.testing.assert_array_equal(found, array)
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if d.is_small], ids=str)
-@pytest.mark.parametrize("elements", [0, 1, 2, 3, 5, 8, 301])
+@for_each("dtype", [d for d in DTYPES.values() if d.is_small], ids=str)
+@for_each("elements", [0, 1, 2, 3, 5, 8, 301])
 def test_packed(dtype: DType, elements: int, tmp_path: Path) -> None:
     codes = np.random.default_rng(0).integers(0, 1 << dtype.bits, elements).astype(np.uint8)
     tensor = numpy_helper.from_array(codes.view(dtype.numpy), "w")

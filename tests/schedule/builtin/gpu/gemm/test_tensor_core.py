@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.ci_sample import one_in
 from tests.codegen.gpu.host_threads import run_launches
 from tests.codegen.gpu.ptxas import assemble
 from tests.finalize.kernel_steps import run, sample
@@ -255,17 +254,23 @@ def test_kernels_of_rounded_f32_assemble_without_spills(order: str, tmp_path: Pa
     assembled(scheduled, H200, tmp_path)
 
 
+SIZES = [(4096, 4096, 4096), (512, 3072, 768), (4096, 768, 768), (128, 768, 768), (130, 70, 100)]
+WAYS = [("nn", H200), ("nt", H200), ("nt", A100)]
+
+
 @pytest.mark.ptxas
-@pytest.mark.parametrize(
-    "sizes",
-    one_in(
-        2, [(4096, 4096, 4096), (512, 3072, 768), (4096, 768, 768), (128, 768, 768), (130, 70, 100)]
-    ),
+@pytest.mark.parametrize(  # CI tries each size in one of the ways
+    ("sizes", "way"),
+    [
+        pytest.param(sizes, way, marks=() if i % len(WAYS) == j else pytest.mark.slow)
+        for i, sizes in enumerate(SIZES)
+        for j, way in enumerate(WAYS)
+    ],
 )
-@pytest.mark.parametrize(("order", "target"), [("nn", H200), ("nt", H200), ("nt", A100)])
 def test_kernels_assemble_without_spills(
-    sizes: tuple[int, int, int], order: str, target: GpuTarget, tmp_path: Path
+    sizes: tuple[int, int, int], way: tuple[str, GpuTarget], tmp_path: Path
 ) -> None:
+    order, target = way
     _, scheduled = the_kernel(dense(*sizes, BF16, order), target)
     assembled(scheduled, target, tmp_path)
 
