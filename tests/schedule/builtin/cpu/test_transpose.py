@@ -102,6 +102,29 @@ def test_large_ones_are_shared_among_threads() -> None:
     assert len(kinds(large.func)["parallel"]) == 1
 
 
-def test_a_few_columns_are_no_square() -> None:
-    (kernel,) = scheduled(_transposed((3, 64), (1, 0)))
-    assert "cut=" not in print_func(kernel.func)
+SHORT = [((7, 19, 5, 33), (3, 2, 1, 0)), ((4, 9, 40), (2, 1, 0)), ((12, 6, 35), (2, 1, 0))]
+
+
+@pytest.mark.parametrize("dtype", [F32, BF16, I8, BOOL])
+@pytest.mark.parametrize(("shape", "perm"), SHORT)
+def test_short_lines(shape: tuple[int, ...], perm: tuple[int, ...], dtype: DType) -> None:
+    graph = _transposed(shape, perm, dtype)
+    check_native(graph, random_inputs(graph)).close()
+
+
+@for_each(("shape", "perm"), SHORT)
+def test_a_short_line_has_a_square_of_its_own(
+    shape: tuple[int, ...], perm: tuple[int, ...]
+) -> None:
+    graph, machine = _transposed(shape, perm), CPUS["x86-64-v4"]
+    check(graph, {}, machine)
+    (result,) = scheduled(graph, machine)
+    (side,) = [as_int(f.extent) for f in loops(result.func.body) if f.kind == "vectorize"]
+    assert side is not None
+    assert side // 2 < shape[0] <= side
+
+
+@for_each("columns", [2, 3])
+def test_a_few_columns_are_no_square(columns: int) -> None:
+    (kernel,) = scheduled(_transposed((columns, 9, 64), (2, 1, 0)), CPUS["x86-64-v4"])
+    assert "vectorize" not in kinds(kernel.func)

@@ -36,6 +36,8 @@ MIN_UNKNOWN_FACTORS = 2
 MAX_CHOICES = 16
 # Vectors in one iteration: independent chains hide latency.
 UNROLL = 4
+# Vectors whose elements are interleaved by fewer shuffles than transpose them.
+MAX_STRANDS = 4
 # Elements of a short line that are worth a vector of their own.
 MIN_LANES = 4
 # How many vectors there may be.
@@ -51,7 +53,10 @@ def schedule_injective(sch: Schedule, block: Block, target: CpuTarget) -> None:
     extents = [typical_extent(it.extent) for it in axes]
     lanes = target.lanes(value_of(block).dtype.bits)
     crossing = crossing_axis(block, block_graph(sch.func), target)
-    if crossing is not None and sch.choose(
+    along = _read_along(block, block_graph(sch.func), lanes) if extents[-1] < lanes else None
+    if along is not None and extents[-1] <= MAX_STRANDS:
+        loops, extents = _interleave(sch, block, along, lanes)
+    elif crossing is not None and sch.choose(
         f"{block.name}.blocked_transpose", True, lambda: (False, True)
     ):
         loops, extents = schedule_transposed(sch, block, crossing, target)
@@ -64,7 +69,7 @@ def schedule_injective(sch: Schedule, block: Block, target: CpuTarget) -> None:
         extents[-1] = -(-extents[-1] // factor)
         _write_out_choices(sch, block, loops, extents, inner)
         loops = _shareable(loops, axes[-1].extent, factor)
-    elif (along := _read_along(block, block_graph(sch.func), lanes)) is not None:
+    elif along is not None:
         loops, extents = _interleave(sch, block, along, lanes)
     elif len(loops) > 1:
         loops.pop()  # too short for a vector, but a division in each iteration costs more

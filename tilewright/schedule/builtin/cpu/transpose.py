@@ -18,6 +18,7 @@ from __future__ import annotations
 from tilewright.arith.expr import Select, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import loads, subexpressions
+from tilewright.core.dtypes import BOOL
 from tilewright.ir.loop.annotations import PARTITION
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
@@ -36,6 +37,8 @@ from tilewright.target.cpu import LINE_BYTES, CpuTarget
 
 # Rows of the output that a block of loops writes: each is in a page of its own.
 MAX_ROWS = 128
+# Columns of which squares are made; of fewer, elements are moved one by one.
+MIN_COLUMNS = 4
 # Vectors of a row that are written together.
 LINES = (1, 2, 4)
 
@@ -43,8 +46,10 @@ LINES = (1, 2, 4)
 def crossing_axis(block: Block, graph: BlockGraph, target: CpuTarget) -> Iter | None:
     """The axis along which an input is contiguous and the output is not, if there is one."""
     *outer, column = spatial(block)
-    lanes = _side(block, target)
-    if lanes < 2 or typical_extent(column.extent) < lanes or _chooses(block):
+    lanes, most = _side(block, target), _longest_side(block, target)
+    # Conditions are not transposed in registers: a short line of them is not worth a vector.
+    least = most if value_of(block).dtype == BOOL else min(most, MIN_COLUMNS)
+    if lanes < 2 or typical_extent(column.extent) < least or _chooses(block):
         return None
     for it in reversed(outer):
         crossing = any(
@@ -58,7 +63,16 @@ def crossing_axis(block: Block, graph: BlockGraph, target: CpuTarget) -> Iter | 
 
 
 def _side(block: Block, target: CpuTarget) -> int:
-    """The elements of a square's row: a vector of them, if the registers hold two such squares.
+    """The elements of a square's row; a short line is one of a square of its own."""
+    side = _longest_side(block, target)
+    line = as_int(spatial(block)[-1].extent) or side
+    while side // 2 >= line:
+        side //= 2
+    return side
+
+
+def _longest_side(block: Block, target: CpuTarget) -> int:
+    """A vector of elements, if the registers hold two such squares.
 
     Larger ones would be spilled, and take LLVM a minute.
     """
@@ -78,7 +92,7 @@ def schedule_transposed(
     *outer, column = spatial(block)
     lanes = _side(block, target)
     vectors = max(1, min(LINE_BYTES // _bytes(block), typical_extent(column.extent)) // lanes)
-    most = typical_extent(column.extent) // lanes
+    most = max(1, typical_extent(column.extent) // lanes)
     vectors = sch.choose(f"{block.name}.line", vectors, lambda: [n for n in LINES if n <= most])
     blocks = -(-typical_extent(rows.extent) // lanes)
     even = -(-blocks // -(-blocks * lanes // MAX_ROWS))
