@@ -44,12 +44,20 @@ def test_the_active_lanes_need_not_be_the_first(first: int) -> None:
     assert f"shuffle(a[ramp(i + {2 * first}, 2, {8 - first})]" in text
 
 
+def test_one_active_lane_is_a_scalar() -> None:
+    text = _check(_func("ramp(i, 2, 8)", "6 < ramp(0, 1, 8)"))
+    assert "shuffle(broadcast(a[i + 14], 2)" in text
+
+
+def test_no_active_lane_is_zeros() -> None:
+    text = _check(_func("ramp(i, 2, 8)", "ramp(0, 1, 8) < 0"))
+    assert "= broadcast(0.0, 8)" in text
+
+
 @pytest.mark.parametrize(
     ("index", "mask"),
     [
         ("ramp(i, 1, 8)", "ramp(0, 1, 8) < 3"),
-        ("ramp(i, 2, 8)", "6 < ramp(0, 1, 8)"),
-        ("ramp(i, 2, 8)", "ramp(0, 1, 8) < 0"),
         ("ramp(i, 2, 8)", "ramp(0, 1, 8) < i"),
         ("ramp(i, 2, 8)", "i < 2"),
     ],

@@ -37,9 +37,10 @@ def _is_checked(e: Expr) -> bool:
 def _active(mask: Expr | None) -> range | None:
     """The lanes that are active, if those are known and neighbours."""
     lanes = None if mask is None or mask.lanes == 1 else known_lanes(mask)
-    if lanes is None or 1 not in lanes:
+    if lanes is None:
         return None
-    active = range(lanes.index(1), lanes.index(1) + sum(lanes))
+    first = lanes.index(1) if any(lanes) else 0
+    active = range(first, first + sum(lanes))
     return active if all(lanes[n] for n in active) else None
 
 
@@ -58,11 +59,13 @@ def _load(e: Expr) -> Expr | None:
     index = e.indices[0]
     if active is None or not isinstance(index, Ramp) or index.stride in (0, 1):
         return None
-    count = len(active)
-    if count == 1:
-        return None
+    if not active:
+        return Broadcast(const(0, e.dtype), e.lanes)
     first = simplify(index.base + active.start * index.stride)
-    short = Load(e.buffer, (Ramp(first, index.stride, count),), e.dtype)
-    zeros = Broadcast(const(0, e.dtype), count)
-    picks = (n - active.start if n in active else count for n in range(e.lanes))
+    if len(active) == 1:
+        short: Expr = Broadcast(Load(e.buffer, (first,), e.dtype), 2)
+    else:
+        short = Load(e.buffer, (Ramp(first, index.stride, len(active)),), e.dtype)
+    zeros = Broadcast(const(0, e.dtype), short.lanes)
+    picks = (n - active.start if n in active else short.lanes for n in range(e.lanes))
     return Shuffle(short, zeros, tuple(picks))

@@ -190,7 +190,7 @@ def _schedule_register_blocked(
     axes = match_tile_axes(graph.block(name), graph, constants)
     assert axes is not None
     store_by_group(sch, name, axes, graph)
-    copies = store_by_phase(sch, axes, target)
+    copies = store_by_phase(sch, name, axes, constants, target)
     after = _with_one_epilogue(sch, name, staged | copies, "register", target)
     graph = block_graph(sch.func)
     epilogue, block = graph.block(after), graph.block(name)
