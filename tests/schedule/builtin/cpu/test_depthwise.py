@@ -63,6 +63,8 @@ CASES = [
     ("conv", 8, (12, 12), (3, 3), {"dilations": (2, 3), "pads": (2, 3, 2, 3)}),
     ("conv", 8, (12, 12), (3, 3), {"pads": (0, 0, 0, 0)}),
     ("conv", 8, (2, 1), (3, 3), {}),
+    ("conv", 5, (13, 13), (7, 7), {}),
+    ("conv", 5, (23, 9), (3, 3), {"strides": (1, 2)}),
     ("conv", 20, (6,), (3,), {}),
     ("conv", 8, (4, 5, 6), (3, 3, 3), {}),
     ("max_pool", 9, (10, 16), (3, 3), {"strides": (2, 2)}),
@@ -138,6 +140,14 @@ def test_channels_first_copy_one_channel_at_a_time(op: str) -> None:
     text = print_func(kernel.func)
     (loop,) = kinds(kernel.func)["parallel"]
     assert text.index(f"for {loop}") < text.index(f'block "{op}.padded"')
+
+
+@for_each("lines, rows", [(13, 8), (14, 7), (16, 8)])
+def test_tiles_have_many_rows_whatever_the_number_of_lines(lines: int, rows: int) -> None:
+    graph = _windows("conv", "channels_first", 16, (lines, lines), (7, 7))
+    (kernel,) = scheduled(graph, CPUS["x86-64-v4"])
+    assert f"in unroll({rows})" in print_func(kernel.func)
+    assert ("shift_inwards" in print_func(kernel.func)) == (lines % rows != 0)
 
 
 def test_a_copy_that_transposes_stays_one() -> None:

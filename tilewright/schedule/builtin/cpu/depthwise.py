@@ -145,7 +145,7 @@ def schedule_depthwise(
     inner = [last, row, vector] if along else [vector, row, last]
     sch.reorder(*outer, at, *sums, *inner, lane)
     *_, written = fuse_epilogue(sch, epilogue.name, at, tile.lanes)
-    for loop in () if axes.line else (row, written):
+    for loop in () if _has_whole_tiles(axes, tile.mr) else (row, written):
         sch.annotate(loop, SHIFT_INWARDS.key, 1)
     unroll_and_vectorize(sch, last, row, vector, lane)
     for loop in (at, *sums):
@@ -160,16 +160,21 @@ def _split_line(
 ) -> tuple[list[str], list[str], str, str]:
     """The loops over images and lines, and those over the tiles of a line and over a tile's rows.
 
-    The last tile of a line of symbolic length may exceed it; the excess is not stored.
+    The last tile of a line may exceed it; the excess is not stored.
     """
     batch = [loop_of(it) for it in axes.batch]
-    if axes.line:
+    if _has_whole_tiles(axes, tile.mr):
         parts = [None, axes.line // tile.mr, tile.mr]
         line, at, row = sch.split(loop_of(axes.row), parts)
         return batch, [line], at, row
     sch.pad(block.name, axes.row.name, tile.mr)
     at, row = sch.split(loop_of(axes.row), [None, tile.mr])
     return batch[:-1], batch[-1:], at, row
+
+
+def _has_whole_tiles(axes: StencilAxes, rows: int) -> bool:
+    """Whether a line is known to consist of whole tiles."""
+    return axes.line > 0 and axes.line % rows == 0
 
 
 def _column_parts(
@@ -232,7 +237,7 @@ def _choose(
         (rows, vectors)
         for rows in range(1, MAX_ROWS + 1)
         for vectors in range(1, MAX_VECTORS + 1)
-        if axes.line % rows == 0 and whole % vectors == 0
+        if (axes.line % rows == 0 or _may_overlap(axes, rows)) and whole % vectors == 0
     ]
     lengths = (axes.line,) if axes.line else TYPICAL_LINES
 
@@ -269,6 +274,15 @@ def _choose(
         lambda height: cost((height, vectors))[1],
     )
     return Microkernel(rows, vectors * lanes, lanes)
+
+
+def _may_overlap(axes: StencilAxes, rows: int) -> bool:
+    """Whether the last tile of a line may overlap with the one before.
+
+    It can where rows are an axis of their own, and pays where whole tiles would all be small.
+    """
+    whole = largest_divisor(axes.line, MAX_ROWS) if axes.line else MAX_ROWS
+    return as_int(axes.row.extent) == axes.line > rows and whole < MAX_ROWS // 2
 
 
 def _fitting(
