@@ -91,6 +91,10 @@ class PrimitiveMethods(ABC):
         """Put loops of a perfect nest into this order, outermost first."""
         self._step("reorder", *loops)
 
+    def reuse_buffer(self, buffer: str, block: str) -> None:
+        """Keep an intermediate result where its last reader, a block, writes."""
+        self._step("reuse_buffer", buffer, block)
+
     def reverse_compute_at(self, block: str, loop: str) -> tuple[str, ...]:
         """Run a block inside a loop of its producers, for what they finish in one iteration."""
         return self._names("reverse_compute_at", block, loop)

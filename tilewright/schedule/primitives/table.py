@@ -40,6 +40,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "parallel": Primitive("parallel", moves=True),
     "reindex_cache_read": Primitive("reindex_cache_read", names="reindex_cache_read_name"),
     "reorder": Primitive("reorder", moves=True),
+    "reuse_buffer": Primitive("reuse_buffer"),
     "reverse_compute_at": Primitive("reverse_compute_at", names="axis_names", moves=True),
     "reverse_inline": Primitive("reverse_inline"),
     "rfactor": Primitive("rfactor", names="rfactor_name"),

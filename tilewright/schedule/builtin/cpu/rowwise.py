@@ -12,9 +12,10 @@ a row has one partial result for each SIMD lane; they are combined at the end of
 from __future__ import annotations
 
 from collections.abc import Set
+from math import prod
 
 from tilewright.arith.expr import Expr, Var, as_int
-from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.nodes import Block, Store
 from tilewright.schedule.analysis.blocks import (
     BlockGraph,
     block_graph,
@@ -86,6 +87,8 @@ def schedule_rowwise(sch: Schedule, graph: BlockGraph, rows: int, target: CpuTar
             sch.parallel(row)
     for b in graph.blocks:
         _vectorize(sch, b, rows, target)
+    if loops:
+        _write_in_place(sch, graph, rows, target)
 
 
 def _vectorize(sch: Schedule, before: Block, rows: int, target: CpuTarget) -> None:
@@ -101,6 +104,30 @@ def _vectorize(sch: Schedule, before: Block, rows: int, target: CpuTarget) -> No
         block = block_graph(sch.func).block(before.name)
         _, inner = sch.split(_loop_over(block, axes[-1].name), [None, factor])
         sch.vectorize(inner)
+
+
+def _write_in_place(sch: Schedule, graph: BlockGraph, rows: int, target: CpuTarget) -> None:
+    """Keep a row's intermediate result where the last block writes, unless it fits registers.
+
+    Lines of the output are then fetched while the intermediate result is computed, not by a loop
+    that does little more than store.
+    """
+    *before, last = graph.blocks
+    store = last.body
+    assert isinstance(store, Store)
+    output = graph.buffers[store.buffer]
+    size = prod(typical_extent(it.extent) for it in spatial(last)[rows:])
+    if size <= UNROLL * target.lanes(output.dtype.bits):
+        return
+    parameters = {b.name for b in sch.func.params}
+    for name in {r.buffer for b in before for r in b.writes} - parameters:
+        buffer = graph.buffers[name]
+        indices = {r.indices for r in reads_of(last) if r.buffer == name}
+        if (buffer.dtype, buffer.shape) == (output.dtype, output.shape) and indices == {
+            store.indices
+        }:
+            sch.reuse_buffer(name, last.name)
+            return
 
 
 def _factor(sch: Schedule, name: str, extent: Expr, lanes: int) -> int:
