@@ -87,6 +87,10 @@ VERSIONED = Annotation(
     "versioned",
     "Each iteration of a loop tests once whether any guard is needed, and has a version without.",
 )
+PREFETCH = Annotation(
+    "prefetch",
+    "Each iteration of a loop prefetches the vectors that it will load so many iterations later.",
+)
 
 # On the loops of sketches, which are not compiled for GPUs: no pass reads it.
 BIND = Annotation(
@@ -111,6 +115,7 @@ ANNOTATIONS = {
         SHIFT_INWARDS,
         PARTITION,
         VERSIONED,
+        PREFETCH,
         BIND,
         ALIGNED,
     )

@@ -94,7 +94,8 @@ class CpuCosts:
 
     Bandwidth: bytes a cycle from L2, from a cache further away (L3), and from memory. A `line_fill`
     is a pair for L2, L3 and memory: cycles a cache line in a stream that the prefetcher follows,
-    and cycles that each new stream waits.
+    and cycles that each new stream waits. A core waits for at most so many `loads_in_flight`, and
+    for a single one from L3 for `l3_latency` cycles.
 
     Threads: `fork_cycles` starts a parallel loop and waits for the last thread; `parallel_grain` is
     the number of inner iterations from which that pays.
@@ -108,6 +109,8 @@ class CpuCosts:
     l3_bytes_per_cycle: float = 8
     memory_bytes_per_cycle: float = 8
     line_fill: tuple[tuple[float, float], ...] = ((2.0, 11.0), (6.0, 24.0), (12.0, 60.0))
+    loads_in_flight: int = 72
+    l3_latency: float = 100.0
     instruction_cycles: InstructionCycles = InstructionCycles()
     # A load or store of a vector or of one element; an element of a strided vector.
     move_cycles: float = 0.5

@@ -39,11 +39,8 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.analysis.dataflow import has_independent_iterations
 from tilewright.schedule.builtin.cpu.attention_amx import is_amx_gemm, schedule_amx_gemm
 from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue, unroll_and_vectorize
-from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    Microkernel,
-    MicrokernelProblem,
-    choose_tile,
-)
+from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel, MicrokernelProblem
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import choose_tile
 from tilewright.schedule.builtin.cpu.injective import UNROLL
 from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.builtin.cpu.simd_reduction import combine_lanes

@@ -40,8 +40,8 @@ from tilewright.schedule.analysis.blocks import (
     value_of,
 )
 from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue, unroll_and_vectorize
+from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    Microkernel,
     divisors,
     largest_divisor,
     nearest_divisor,
@@ -186,7 +186,7 @@ def _column_parts(
     target: CpuTarget,
 ) -> list[int | None]:
     """How the columns are split: channel blocks, if they pay, panels, vectors and lanes."""
-    parts = [None, tile.nr // tile.lanes, tile.lanes]
+    parts = [None, tile.vectors, tile.lanes]
     columns = as_int(axes.column.extent)
     if along or columns is None or columns % tile.nr != 0:
         return parts

@@ -6,7 +6,10 @@ from functools import partial
 
 from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Iter
-from tilewright.schedule.builtin.cpu.gemm.microkernel_model import divisors, nearest_divisor
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
+    divisors,
+    nearest_divisor,
+)
 from tilewright.schedule.schedule import Schedule
 
 # The most iterations of an inner level.

@@ -14,8 +14,13 @@ from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops
 from tilewright.schedule.analysis.blocks import block_graph, reductions
 from tilewright.schedule.builtin.cpu.gemm import kc_blocking
-from tilewright.schedule.builtin.cpu.gemm.kc_blocking import KBlock, default_kc, narrow_k_block
-from tilewright.schedule.builtin.cpu.gemm.microkernel_model import Microkernel
+from tilewright.schedule.builtin.cpu.gemm.kc_blocking import (
+    KBlock,
+    default_kc,
+    has_k_blocks,
+    narrow_k_block,
+)
+from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel
 from tilewright.target.registry import CPUS
 
 # L1 so small that short reductions are cut, too.
@@ -40,6 +45,12 @@ def test_equal_parts_of_one_loop() -> None:
     assert _kc(KERNELS["dense"](8, 16, 16)) is None
     assert _kc(KERNELS["dense"](8, 16, 64)) == KBlock(0, 16, 16)
     assert _kc(KERNELS["dense"](8, 16, 67)) is None  # no equal parts
+
+
+def test_what_can_be_cut() -> None:
+    for steps, whole in ((64, True), (67, False), (40, False)):
+        assert has_k_blocks(_reduction(KERNELS["dense"](8, 16, steps)), 4) == whole
+    assert has_k_blocks(_reduction(KERNELS["conv"](3, 4, 8)), 4)
 
 
 def test_whole_inner_loops() -> None:

@@ -6,9 +6,8 @@ import pytest
 
 from tests.for_each import for_each
 from tests.schedule.programs import matmul
+from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel, MicrokernelProblem
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    Microkernel,
-    MicrokernelProblem,
     choose_tile,
     divisors,
     has_set_conflicts,

@@ -44,6 +44,12 @@ def test_one_tile_of_rows_reads_in_place() -> None:
         assert ("cache_read" in str(result.trace)) == packed
 
 
+def test_few_rows_prefetch_what_is_not_in_l2() -> None:
+    for columns, ahead in ((1500, True), (60, False)):
+        (result,) = scheduled(_product(4, columns, 600), CPUS["x86-64-v4"])
+        assert ("prefetch" in str(result.trace)) == ahead
+
+
 def test_nothing_past_the_last_column_is_read_in_place() -> None:
     for batch in ((), (3,)):
         (result,) = scheduled(_product(5, 1501, 600, batch), CPUS["x86-64-v4"])

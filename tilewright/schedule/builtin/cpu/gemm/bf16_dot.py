@@ -18,11 +18,8 @@ from tilewright.schedule.analysis.blocks import BlockGraph, loop_of, op_count, t
 from tilewright.schedule.analysis.gemm import GemmAxes, match_bf16_gemm, operand_load
 from tilewright.schedule.analysis.tile_axes import TileAxes, tile_axes
 from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue, unroll_and_vectorize
-from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    Microkernel,
-    MicrokernelProblem,
-    choose_tile,
-)
+from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel, MicrokernelProblem
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import choose_tile
 from tilewright.schedule.builtin.cpu.gemm.vnni_layout import pack_vnni
 from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.intrin.cpu.bf16_dot import BF16_PAIRS
@@ -62,7 +59,7 @@ def schedule_bf16_dot(
     sch.pad(block.name, axes.n.name, tile.nr)
     if axes.m is not None:
         sch.pad(block.name, axes.m.name, tile.mr)
-    panel, vector, lane = sch.split(loop_of(axes.n), [None, tile.nr // tile.lanes, tile.lanes])
+    panel, vector, lane = sch.split(loop_of(axes.n), [None, tile.vectors, tile.lanes])
     pairs, pair = sch.split(loop_of(k), [None, 2])
     outer, rows = [*(loop_of(it) for it in axes.batch), panel], []
     if axes.m is not None:

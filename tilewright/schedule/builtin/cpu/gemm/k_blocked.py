@@ -49,7 +49,7 @@ from tilewright.schedule.builtin.cpu.gemm.kc_blocking import (
     blocks_per_part,
     choose_group,
 )
-from tilewright.schedule.builtin.cpu.gemm.microkernel_model import Microkernel
+from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel
 from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.builtin.cpu.transpose import crossing_axis, transpose_at
 from tilewright.schedule.schedule import Schedule

@@ -19,8 +19,8 @@ from tilewright.schedule.analysis.blocks import (
     value_of,
 )
 from tilewright.schedule.analysis.tile_axes import TileAxes
+from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    Microkernel,
     divisors,
     largest_divisor,
     nearest_divisor,
@@ -78,6 +78,13 @@ def default_kc(block: Block, tile: Microkernel, target: CpuTarget) -> KBlock | N
         return KBlock(inner, 1, prod(extents[len(extents) - inner :]))
     part = largest_divisor(extents[-1], most)
     return KBlock(0, part, part) if part > most // 2 and part % tile.lanes == 0 else None
+
+
+def has_k_blocks(block: Block, lanes: int) -> bool:
+    """Whether K can be cut into blocks that are not too short."""
+    *outer, last = _extents(block)
+    part = largest_divisor(last, MIN_KC) if last else 0
+    return bool(outer and last <= MIN_KC) or (part > MIN_KC // 2 and part % lanes == 0)
 
 
 def choose_kc(

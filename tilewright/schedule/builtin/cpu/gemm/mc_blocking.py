@@ -7,7 +7,8 @@ from math import prod
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import accumulator_dtype, loop_of, typical_extent
 from tilewright.schedule.analysis.tile_axes import TileAxes, panels_bytes, steps_of
-from tilewright.schedule.builtin.cpu.gemm.microkernel_model import Microkernel, divisors
+from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import divisors
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import UNASKED_STACK_BYTES, CpuTarget
 

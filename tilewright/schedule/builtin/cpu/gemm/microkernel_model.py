@@ -10,64 +10,25 @@ is good at any M.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd, isqrt
 
+from tilewright.schedule.builtin.cpu.gemm.microkernel import (
+    Candidate,
+    Microkernel,
+    MicrokernelProblem,
+)
+from tilewright.schedule.builtin.cpu.gemm.panel_costs import PanelCosts
 from tilewright.schedule.builtin.cpu.parallelize import load_imbalance
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.cpu import TYPICAL_ROWS, CpuCosts
-from tilewright.target.cpu import LINE_BYTES, PAGE_BYTES, UNASKED_STACK_BYTES, CpuTarget
+from tilewright.target.cpu import CpuTarget
 
 MAX_ROWS = 16
 SPARE_REGISTERS = 2
 MAX_VECTORS = 8
 # The most rows of a tile where M is symbolic: each number of rows is a copy of the code.
 MAX_UNKNOWN = 8
-
-
-@dataclass(frozen=True)
-class Microkernel:
-    """A register tile of `mr` by `nr` elements, `lanes` of them in a vector.
-
-    With `lane_fma`, A is loaded as vectors along K and multiplied lane by lane. Each element has so
-    many `accumulators`, between which consecutive steps of K alternate.
-    """
-
-    mr: int
-    nr: int
-    lanes: int
-    lane_fma: bool = False
-    accumulators: int = 1
-
-
-@dataclass(frozen=True)
-class MicrokernelProblem:
-    """The GEMM that is tiled: its sizes `m`, `n` and `k`, and the bits of an accumulator.
-
-    `reuses_b` says that each loaded vector of B serves all rows (a GEMM); otherwise every
-    multiply-add loads its own (depthwise convolution, pooling). `row_period` is the number of rows
-    after which the distance between rows of A jumps, 0 if it is constant. `dynamic_m` says that `m`
-    is only the most rows that a tile may have. `batch` is how many such problems run in parallel,
-    0 for sequential code. `row_bytes` is the distance between rows of A, 0 if it is not known.
-    `b_bytes` is the size of a computed operand B that may be read in place, see `pack_b.py`.
-    """
-
-    m: int
-    n: int
-    k: int
-    bits: int
-    reuses_b: bool
-    row_period: int = 0
-    lane_fma: bool = False
-    accumulators: int = 1
-    dynamic_m: bool = False
-    batch: int = 0
-    row_bytes: int = 0
-    b_bytes: int = 0
-
-
-# Rows, and vectors of columns.
-Candidate = tuple[int, int]
 
 
 def choose_tile(
@@ -112,17 +73,41 @@ def _known(
     problem: MicrokernelProblem, lanes: int, target: CpuTarget
 ) -> Callable[[Candidate], float]:
     """The time of a known M, with the load imbalance of parallel tiles."""
+    panels = PanelCosts(problem, lanes, target)
 
     def cost(c: Candidate) -> float:
-        tiles = _tiles(problem, *c, lanes)
-        cycles = _cost(problem, *c, lanes, target.costs)
-        cycles += tiles * _lost(problem, c[0], lanes, target)
-        if problem.b_bytes:
-            cycles += b_cycles(problem, c, lanes, target)
-        tasks = problem.batch * tiles
-        return cycles * (load_imbalance(tasks, target.cores) if tasks else 1.0)
+        if not problem.b_bytes:
+            return _parallel_cycles(problem, c, lanes, target, panels.from_l3(c))
+        if c[0] >= problem.m:
+            return _parallel_cycles(problem, c, lanes, target, panels.in_place(c))
+        return min(packing_cycles(problem, c, lanes, target))
 
     return cost
+
+
+def packing_cycles(
+    problem: MicrokernelProblem, c: Candidate, lanes: int, target: CpuTarget
+) -> tuple[float, float]:
+    """Cycles of a step with a computed B: each thread packs its panels, or all do so before."""
+    panels = PanelCosts(problem, lanes, target)
+    own = _parallel_cycles(problem, c, lanes, target, panels.packed(c), panels.count(c))
+    return own, _parallel_cycles(problem, c, lanes, target, panels.packed_before(c))
+
+
+def _parallel_cycles(
+    problem: MicrokernelProblem,
+    c: Candidate,
+    lanes: int,
+    target: CpuTarget,
+    more: float,
+    tasks: int = 0,
+) -> float:
+    """Cycles of a step in all tiles and of `more`, as parallel tasks: by default the tiles."""
+    tiles = _tiles(problem, *c, lanes)
+    cycles = _cost(problem, *c, lanes, target.costs) + more
+    cycles += tiles * _lost(problem, c[0], lanes, target)
+    tasks = problem.batch * (tasks or tiles)
+    return cycles * (load_imbalance(tasks, target.cores) if tasks else 1.0)
 
 
 def _lost(problem: MicrokernelProblem, height: int, lanes: int, target: CpuTarget) -> float:
@@ -130,29 +115,6 @@ def _lost(problem: MicrokernelProblem, height: int, lanes: int, target: CpuTarge
     scalars = height / lanes if problem.lane_fma else height
     crowded = problem.reuses_b and has_set_conflicts(height, problem.row_bytes, target)
     return target.costs.evicted_line_cycles * scalars if crowded else 0.0
-
-
-def b_cycles(problem: MicrokernelProblem, c: Candidate, lanes: int, target: CpuTarget) -> float:
-    """Cycles of a step to read a row of a computed B: in place for one tile of rows, else packed.
-
-    Packing reads it as one tile of rows would. A panel on the stack of a thread is written to where
-    the one before was, in its L2; what is written elsewhere is read before.
-    """
-    fill, wait = target.costs.line_fill_beyond_l2(problem.b_bytes <= target.l2)
-    lines = problem.n * problem.bits / 8 / LINE_BYTES
-    panels = -(-problem.n // (c[1] * lanes))
-    # The prefetcher follows the rows of a panel within a page.
-    streams = panels * min(1.0, lines * LINE_BYTES / PAGE_BYTES)
-    if c[0] >= problem.m:
-        return streams * wait + lines * fill
-    near, _ = target.costs.line_fill[0]
-    panel = problem.k * c[1] * lanes * problem.bits // 8
-    if panel > UNASKED_STACK_BYTES:  # not on the stack of the thread that packs it
-        return (4 if problem.b_bytes > target.l2 else 3) * lines * fill
-    tiles = -(-problem.m // c[0])
-    arithmetic = c[0] * c[1] / target.costs.fma_units
-    late = max(0.0, c[1] * near - arithmetic) if panel > target.l1 // 2 else 0.0
-    return streams * wait + lines * (fill + 2 * near) + tiles * panels * late
 
 
 def has_set_conflicts(rows: int, stride: int, target: CpuTarget) -> bool:

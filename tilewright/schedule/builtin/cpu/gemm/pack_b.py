@@ -29,16 +29,11 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.analysis.tile_axes import TileAxes
 from tilewright.schedule.builtin.cpu.gemm.kc_blocking import narrow_k_block
-from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    Microkernel,
-    MicrokernelProblem,
-)
-from tilewright.schedule.builtin.cpu.parallelize import is_parallel, load_imbalance
+from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel, MicrokernelProblem
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import packing_cycles
+from tilewright.schedule.builtin.cpu.parallelize import is_parallel
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
-
-# Tasks of whole panels may take so much longer than tasks of single tiles.
-MAX_PANEL_IMBALANCE = 1.25
 
 
 def row_tiles(axes: TileAxes, tile: Microkernel) -> int:
@@ -166,11 +161,12 @@ def _pack_columns(sch: Schedule, block: Block, axes: TileAxes, constants: frozen
             sch.transform_layout(load.buffer, [(d, 0, 0) for d in order])
 
 
-def packs_by_panel(b: PackedB, axes: TileAxes, tile: Microkernel, target: CpuTarget) -> bool:
+def packs_by_panel(
+    b: PackedB, problem: MicrokernelProblem, tile: Microkernel, target: CpuTarget
+) -> bool:
     """Whether each thread packs the panels that it uses, which then stay in its L2."""
-    panels = -(-typical_extent(axes.n.extent) // tile.nr)
-    tasks = prod(typical_extent(it.extent) for it in axes.batch) * panels
-    return bool(b.copy) and load_imbalance(tasks, target.cores) <= MAX_PANEL_IMBALANCE
+    by_panel, before = packing_cycles(problem, (tile.mr, tile.vectors), tile.lanes, target)
+    return bool(b.copy) and by_panel <= before
 
 
 def pack_at(sch: Schedule, b: PackedB, axes: TileAxes, tile: Microkernel, loop: str) -> None:

@@ -21,7 +21,7 @@ from math import prod
 from tilewright.arith.expr import Binary, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
-from tilewright.ir.loop.annotations import VERSIONED
+from tilewright.ir.loop.annotations import PREFETCH, VERSIONED
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
     UNKNOWN_WORK,
@@ -48,6 +48,7 @@ from tilewright.schedule.builtin.cpu.gemm.k_blocked import schedule_k_blocked
 from tilewright.schedule.builtin.cpu.gemm.kc_blocking import (
     accumulator_count,
     choose_kc,
+    has_k_blocks,
     narrow_k_block,
 )
 from tilewright.schedule.builtin.cpu.gemm.mc_blocking import (
@@ -55,11 +56,8 @@ from tilewright.schedule.builtin.cpu.gemm.mc_blocking import (
     choose_transposed,
     split_rows,
 )
-from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    Microkernel,
-    MicrokernelProblem,
-    choose_tile,
-)
+from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel, MicrokernelProblem
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import choose_tile
 from tilewright.schedule.builtin.cpu.gemm.pack_b import (
     PackedB,
     in_place_bytes,
@@ -76,6 +74,8 @@ from tilewright.target.cpu import CpuTarget
 
 # Row tiles that must use a block of a panel for KC blocking to pay.
 MIN_REUSE = 4
+# Steps of K between a prefetch of a row of B that is read in place and its use.
+PREFETCH_STEPS = 8
 # Steps of K that may be unrolled where A is loaded by scalars.
 STEPS = (1, 2, 4, 8)
 
@@ -116,13 +116,14 @@ def schedule_register_blocked(
         copy = sch.cache_write(block.name, "register")
         graph = block_graph(sch.func)
         block, epilogue, transposed = graph.block(block.name), graph.block(copy), epilogue.name
-    _schedule_flat(sch, block, axes, tile, tiles, epilogue, transposed, b, target)
+    _schedule_flat(sch, block, axes, problem, tile, tiles, epilogue, transposed, b, target)
 
 
 def _schedule_flat(
     sch: Schedule,
     block: Block,
     axes: TileAxes,
+    problem: MicrokernelProblem,
     tile: Microkernel,
     tiles: int,
     epilogue: Block,
@@ -149,7 +150,7 @@ def _schedule_flat(
     sums = [loop_of(it) for it in reductions(block)]
     steps = _unrolled_steps(sch, block, sums, tile)
     sch.reorder(*outer, *sums, *steps, *row_loops, vector, lane)
-    if panels_first and together == tiles and packs_by_panel(b, axes, tile, target):
+    if panels_first and together == tiles and packs_by_panel(b, problem, tile, target):
         pack_at(sch, b, axes, tile, panel_loop)
         shared = outer[: outer.index(panel_loop) + 1]
     else:
@@ -162,6 +163,8 @@ def _schedule_flat(
     least = _least_edge(block, axes, tile)
     mark_edges(sch, block.name, axes.m, tile.mr, least, [*row_loops, *written])
     unroll_and_vectorize(sch, *steps, *row_loops, vector, lane)
+    if b.in_place and problem.b_bytes > target.l2 // 2:
+        sch.annotate(sums[-1], PREFETCH.key, PREFETCH_STEPS)
     sch.decompose_reduction(block.name, sums[0])
     sch.set_scope(block.writes[0].buffer, "register")
     if is_parallel(sch, block.name, op_count(block)):
@@ -234,6 +237,7 @@ def _problem(
         batch=_count(axes.batch) if PARALLEL_WORK <= op_count(block) < UNKNOWN_WORK else 0,
         row_bytes=row_bytes(block, axes, graph),
         b_bytes=in_place_bytes(block, axes, graph, constants),
+        has_k_blocks=has_k_blocks(block, target.lanes(bits)),
     )
 
 

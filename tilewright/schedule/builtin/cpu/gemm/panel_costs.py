@@ -1,0 +1,96 @@
+"""What reading the operand B costs: panels that are packed, read in place, or too large for L2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from tilewright.schedule.builtin.cpu.gemm.microkernel import Candidate, MicrokernelProblem
+from tilewright.target.cpu import LINE_BYTES, PAGE_BYTES, UNASKED_STACK_BYTES, CpuTarget
+
+# Rows of B that an out-of-order core waits for at a time, as it copies them.
+ROWS_IN_FLIGHT = 8
+# How often a line moves that all threads pack before they multiply: it is read and read for being
+# written, and read again by the thread that needs it; one that L2 does not hold goes out and back.
+MOVES, FAR_MOVES = 4, 6
+
+
+@dataclass(frozen=True)
+class PanelCosts:
+    """Cycles of one step of K for the rows of B, in panels of a tile's columns.
+
+    A tile is so many rows and so many vectors of columns.
+    """
+
+    problem: MicrokernelProblem
+    lanes: int
+    target: CpuTarget
+
+    def count(self, c: Candidate) -> int:
+        """The number of panels."""
+        return -(-self.problem.n // (c[1] * self.lanes))
+
+    def in_place(self, c: Candidate) -> float:
+        """A computed B, read where it is by one tile of rows."""
+        fill, _ = self._fill()
+        # The loads of A that wait for the same FMAs leave room for few of B.
+        in_flight = self.target.costs.loads_in_flight * c[1] / (c[0] + c[1])
+        line = max(fill, self.target.costs.l3_latency / in_flight)
+        return self._streams(c) + self._lines() * line
+
+    def packed(self, c: Candidate) -> float:
+        """A computed B of which each thread packs the panels that it uses.
+
+        A panel on the stack of a thread is written to where the one before was, in its L2.
+        """
+        if self._bytes(c) > UNASKED_STACK_BYTES:
+            return inf
+        near, _ = self.target.costs.line_fill[0]
+        fill, _ = self._fill()
+        return self._streams(c) + self._lines() * (fill + 2 * near) + self._from_l2(c)
+
+    def packed_before(self, c: Candidate) -> float:
+        """A computed B that all threads pack before they multiply."""
+        fill, _ = self._fill()
+        moves = FAR_MOVES if self.problem.b_bytes > self.target.l2 else MOVES
+        return moves * self._lines() * fill + self._from_l2(c)
+
+    def from_l3(self, c: Candidate) -> float:
+        """A constant B whose panels leave no room in L2 for rows of A, and cannot be cut."""
+        if self.problem.has_k_blocks or self._bytes(c) <= self.target.l2 // 4:
+            return 0.0
+        _, (line, _), _ = self.target.costs.line_fill
+        return self._reread(c, line)
+
+    def _from_l2(self, c: Candidate) -> float:
+        """Panels that leave no room in L1 for rows of A."""
+        near, _ = self.target.costs.line_fill[0]
+        return self._reread(c, near) if self._bytes(c) > self.target.l1 // 2 else 0.0
+
+    def _reread(self, c: Candidate, line: float) -> float:
+        """What arithmetic does not hide where every tile waits so many cycles for a line."""
+        rows, vectors = c
+        if rows >= self.problem.m or not self.problem.reuses_b:
+            return 0.0
+        arithmetic = rows * vectors / self.target.costs.fma_units
+        tiles = -(-self.problem.m // rows) * self.count(c)
+        return tiles * max(0.0, vectors * line - arithmetic)
+
+    def _streams(self, c: Candidate) -> float:
+        """Waiting for the rows of panels, which the prefetcher follows within a page."""
+        _, wait = self._fill()
+        share = min(1.0, self._lines() * LINE_BYTES / PAGE_BYTES)
+        return self.count(c) * share * wait / ROWS_IN_FLIGHT
+
+    def _fill(self) -> tuple[float, float]:
+        """Cycles of a cache line, and of a new stream."""
+        near = self.problem.b_bytes <= self.target.l3 // 2
+        return self.target.costs.line_fill_beyond_l2(near)
+
+    def _lines(self) -> float:
+        """The cache lines of a row of B."""
+        return self.problem.n * self.problem.bits / 8 / LINE_BYTES
+
+    def _bytes(self, c: Candidate) -> int:
+        """The size of a panel."""
+        return self.problem.k * c[1] * self.lanes * self.problem.bits // 8
