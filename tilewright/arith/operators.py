@@ -53,6 +53,8 @@ CALLS: dict[str, int] = {
 }
 # Those of them that take an instruction or two.
 CHEAP_CALLS = ("abs", "floor", "ceil", "trunc", "round_even", "isnan", "isinf", "sign", "copysign")
+# Those that do not become a polynomial of tens of instructions.
+SHORT_CALLS = (*CHEAP_CALLS, "fma", "sqrt", "rsqrt")
 
 # Reductions: the operator that combines, and the neutral element.
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")

@@ -49,3 +49,29 @@ def test_signature_and_text() -> None:
     assert "call void @tw_parallel_work(ptr @sums.p" in text
     fixed = "func @f(out y: f32[9]) { for i in parallel(9) { y[i] = 1.0 } }"
     assert "call void @tw_parallel(ptr @f.p" in llvm_text(parse_func(fixed))
+
+
+OUTLINED = """
+func @f(x: f32[M * N], out y: f32[M * N]) {
+  for i in parallel(M) {
+    alloc t: f32[8] @local
+    for j in serial(N) { t[j] = x[i * N + j] }
+    for k in serial(i % (N // 2 + 1)) {outlined=1} {
+      y[i * N + k + (i + M) // N - (i + M) // N // 2 * 2] = t[k] + x[i * N] * 2.0
+    }
+  }
+}"""
+
+
+@for_each(("m", "n"), [(7, 5), (0, 3), (9, 2)])
+def test_an_outlined_loop_gets_everything_it_mentions(m: int, n: int) -> None:
+    x = np.random.default_rng(0).standard_normal(m * n).astype("f4")
+    buffers = {"x": x, "y": np.zeros(m * n, "f4")}
+    check_native_func(parse_func(OUTLINED), buffers, {"M": m, "N": n}, 2)
+
+
+def test_an_outlined_loop_stays_a_function_without_the_callers_divisions() -> None:
+    functions = llvm_text(parse_func(OUTLINED)).split("define ")
+    (own,) = (f for f in functions if "noinline" in f)
+    assert "div" not in own
+    assert "call void @f.p" in "".join(f for f in functions if f is not own)

@@ -12,17 +12,20 @@ from tilewright.finalize.cpu.edge_tiles import edge_tiles
 from tilewright.finalize.unroll import unroll
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.interp.run import run_func
-from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.nodes import For, Func, If
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import loops
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.schedule.builtin.cpu.epilogue import MIN_STEPS
 
 N = Var("N")
 
 
-def _sums(rows: int, limit: str = "N", note: str = "{edge_rows=1}") -> Func:
+def _sums(
+    rows: int, limit: str = "N", note: str = "{edge_rows=1}", epilogue: str = "unroll"
+) -> Func:
     return parse_func(
         f"""
         func @f(x: f32[N, 4], out y: f32[N]) {{
@@ -32,7 +35,7 @@ def _sums(rows: int, limit: str = "N", note: str = "{edge_rows=1}") -> Func:
             for k in serial(4) {{
               for i in unroll({rows}) {note} {{ c[i] += x[min(o * {rows} + i, N - 1), k] }}
             }}
-            for j in unroll({rows}) {note} {{
+            for j in {epilogue}({rows}) {note} {{
               if o * {rows} + j < {limit} {{ y[o * {rows} + j] = c[j] }}
             }}
           }}
@@ -43,8 +46,11 @@ def _sums(rows: int, limit: str = "N", note: str = "{edge_rows=1}") -> Func:
 @for_each("rows", [1, 2, 5, 6, 8])
 @for_each("limit", ["N", "N - 3", "5"])
 @for_each("least", [1, 2, 3, 5, 6])
-def test_the_same_for_every_number_of_rows(rows: int, limit: str, least: int) -> None:
-    before = _sums(rows, limit, f"{{edge_rows={least}}}")
+@for_each("epilogue", ["unroll", "serial"])
+def test_the_same_for_every_number_of_rows(
+    rows: int, limit: str, least: int, epilogue: str
+) -> None:
+    before = _sums(rows, limit, f"{{edge_rows={least}}}", epilogue)
     after = edge_tiles(before)
     verify_func(after)
     for n in range(13):
@@ -91,6 +97,21 @@ def test_heights_double_from_the_least() -> None:
     assert heights(6, 3) == {3, 6}
 
 
+@for_each("least", [1, 2])
+def test_heights_share_an_epilogue(least: int) -> None:
+    note = f"{{edge_rows={least}}}"
+    counted, guarded = (_epilogue(_sums(5, note=note, epilogue=e)) for e in ("serial", "unroll"))
+    assert as_int(counted.extent) is None
+    assert not isinstance(counted.body, If)
+    assert as_int(guarded.extent) == 5
+    assert isinstance(guarded.body, If)
+
+
+def _epilogue(func: Func) -> For:
+    (loop,) = (loop for loop in loops(edge_tiles(func).body) if loop.name.startswith("j"))
+    return loop
+
+
 def test_whole_tiles_only() -> None:
     assert _heights(_sums(6, note="{edge_rows=6}")) == {1, 6}
 
@@ -126,12 +147,12 @@ def test_only_marked_loops() -> None:
     assert edge_tiles(before) == before
 
 
-def _product(rows: object, columns: int = 24, depth: int = 8) -> Graph:
+def _product(rows: object, columns: int = 24, depth: int = 8, last: str = "relu") -> Graph:
     g = GraphBuilder("f")
     x = g.input("x", tensor(F32, rows, depth))
     w = g.constant(np.random.default_rng(0).standard_normal((depth, columns)).astype("f4"))
     top = g.constant(np.array(6, np.float32))
-    return g.graph(g.add("min", g.add("relu", g.add("matmul", x, w)), top))
+    return g.graph(g.add("min", g.add(last, g.add("matmul", x, w)), top))
 
 
 def test_schedules_of_unknown_rows_are_marked() -> None:
@@ -140,11 +161,13 @@ def test_schedules_of_unknown_rows_are_marked() -> None:
 
 
 @pytest.mark.parametrize("rows", [N, 9])
-def test_products_in_machine_code(rows: object) -> None:
-    graph = _product(rows)
+@pytest.mark.parametrize("last", ["relu", "gelu"])
+def test_products_in_machine_code(rows: object, last: str) -> None:
+    depth = 8 if last == "relu" else MIN_STEPS
+    graph = _product(rows, 24 if last == "relu" else 100, depth, last)
     rng = np.random.default_rng(1)
     first = 9
-    x = rng.standard_normal((first, 8)).astype("f4")
+    x = rng.standard_normal((first, depth)).astype("f4")
     with check_native(graph, {"x": x}) as model:
         for n in range(0, 20) if rows is N else ():
-            compare(graph, model, {"x": rng.standard_normal((n, 8)).astype("f4")})
+            compare(graph, model, {"x": rng.standard_normal((n, depth)).astype("f4")})

@@ -1,24 +1,35 @@
-"""Finalized functions → LLVM functions for CPUs, with parallel loops outlined.
+"""Finalized functions → LLVM functions for CPUs, with parallel and other loops outlined.
 
 A kernel becomes `void @name(buffers..., sizes...)`. A parallel loop becomes a function of its own,
 `void @name.pN(ptr context, i64 begin, i64 end)`, which the thread pool calls for chunks of the
 iterations; everything it mentions travels in the context, an array of 8-byte slots on the caller's
-stack.
+stack. A loop annotated `outlined` becomes such a function as well, which is called for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tilewright.arith.bounds import Interval
-from tilewright.arith.expr import as_int
-from tilewright.arith.walk import free_vars
+from tilewright.arith.expr import Binary, Expr, Var, as_int
+from tilewright.arith.operators import DIVISIONS
+from tilewright.arith.walk import free_vars, loads, rewrite
 from tilewright.codegen.cpu.parallel_cost import loop_work
 from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm.expressions import ExprEmitter
 from tilewright.codegen.llvm.statements import StatementEmitter
+from tilewright.core.dtypes import I64
+from tilewright.ir.loop.annotations import OUTLINED
 from tilewright.ir.loop.nodes import Alloc, For, Func, Stmt
-from tilewright.ir.loop.walk import buffers, expressions, loops, statements_in, touched_buffers
+from tilewright.ir.loop.walk import (
+    buffers,
+    expressions,
+    loops,
+    map_exprs,
+    statements_in,
+    touched_buffers,
+)
 
 
 def emit_func(module: ModuleBuilder, func: Func, sizes: Sequence[str]) -> None:
@@ -54,11 +65,49 @@ class CpuEmitter(StatementEmitter):
     def _statement(self, stmt: Stmt) -> None:
         if isinstance(stmt, For) and stmt.kind == "parallel":
             self._parallel(stmt)
+        elif isinstance(stmt, For) and OUTLINED.is_on(stmt):
+            self._call(stmt)
         else:
             super()._statement(stmt)
 
     def _parallel(self, loop: For) -> None:
-        """Outline the body, pack what it needs into the context, call the pool."""
+        """Outline the body and call the pool."""
+        name, context = self._job(loop)
+        self._dispatch(loop, f"ptr @{name}, ptr {context}")
+        self._returned()
+
+    def _call(self, loop: For) -> None:
+        """Outline the body and call it for all iterations."""
+        self.expressions.begin_statement()
+        name, context = self._job(self._divided_before(loop))
+        extent = self.expressions.value(loop.extent)
+        self.fn.emit(f"call void @{name}(ptr {context}, i64 0, i64 {extent})")
+        self._returned()
+
+    def _divided_before(self, loop: For) -> For:
+        """The loop without the divisions that do not change in it: the caller mostly has them."""
+        inner = {loop.name, *(inside.name for inside in loops(loop.body))}
+        values = self.expressions.values
+
+        def quotient(e: Expr) -> Expr | None:
+            if not isinstance(e, Binary) or e.op not in DIVISIONS or e.dtype != I64 or e.lanes > 1:
+                return None
+            if free_vars(e) & inner or next(loads(e), None) is not None:
+                return None
+            name = f"{loop.name}.quotient{len(values)}"
+            values[name] = self.expressions.value(e)
+            return Var(name)
+
+        memo: dict[Expr, Expr] = {}
+        return replace(loop, body=map_exprs(loop.body, lambda e: rewrite(e, quotient, memo)))
+
+    def _returned(self) -> None:
+        """Forget what a function that was called may have changed."""
+        self.expressions.loads.forget()
+        self.fn.called()
+
+    def _job(self, loop: For) -> tuple[str, str]:
+        """The function of an outlined loop, and the context with what it needs."""
         ex, fn = self.expressions, self.fn
         ex.begin_statement()
         touched, names = _free_names(loop)
@@ -73,9 +122,7 @@ class CpuEmitter(StatementEmitter):
             fn.emit(f"store {kind} {register}, ptr {slot}, align 8")
         name = f"{self.kernel}.{fn.label('p')}"
         self._outline(loop, name, list(pointers), list(values))
-        self._dispatch(loop, f"ptr @{name}, ptr {context}")
-        ex.loads.forget()
-        fn.called()
+        return name, context
 
     def _dispatch(self, loop: For, job: str) -> None:
         """Call the pool; where the work depends on sizes, it decides whether to run in parallel."""
@@ -91,7 +138,7 @@ class CpuEmitter(StatementEmitter):
             fn.emit(f"call void @tw_parallel_work({arguments}, i64 {ex.value(work)})")
 
     def _outline(self, loop: For, name: str, pointers: list[str], values: list[str]) -> None:
-        """The function of a parallel loop: unpack the context, run a chunk of the iterations."""
+        """The function of a loop: unpack the context, run a chunk of the iterations."""
         span = [("%context", "ptr"), ("%begin", "i64"), ("%end", "i64")]
         worker = FunctionBuilder(self.fn.module, name, span)
         kinds = ["ptr"] * len(pointers) + ["i64"] * len(values)
@@ -108,4 +155,4 @@ class CpuEmitter(StatementEmitter):
         emitter.ranges = dict(self.expressions.ranges)
         worker.enter(loop)
         CpuEmitter(emitter, name, self.dtypes)._count(loop, "%begin", "%end")
-        worker.finish("nounwind")
+        worker.finish("nounwind noinline" if OUTLINED.is_on(loop) else "nounwind")

@@ -20,6 +20,10 @@ computed one by one.
     if N < 6 { for r in serial(N) { A(r) } }
     else { for i in unroll(6) { if t * 6 <= E + i { A(E + i) } } }
 
+More than a few heights share the epilogue behind them, which tests of each row whether it is there:
+the accumulators stay in registers. An epilogue that is not unrolled runs as often as there are
+rows.
+
 Otherwise heights double from the least one on, and tiles start where they did. They also do where
 an outer loop splits the rows: a shifted tile could leave its part. A row is computed in the same
 order in every tile, so results do not depend on the tile.
@@ -31,11 +35,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
+from typing import TypeGuard
 
 from tilewright.arith.affine import from_affine, stride_of, to_affine
 from tilewright.arith.expr import (
     TRUE,
     Binary,
+    Call,
     Expr,
     Load,
     Var,
@@ -45,20 +51,25 @@ from tilewright.arith.expr import (
     maximum,
     minimum,
 )
+from tilewright.arith.operators import SHORT_CALLS
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import conjuncts, free_vars, rewrite, subexpressions, substitute
 from tilewright.core.dtypes import I64
 from tilewright.ir.loop.annotations import EDGE_ROWS
-from tilewright.ir.loop.nodes import Alloc, For, Func, If, Stmt, Store
+from tilewright.ir.loop.nodes import Alloc, For, Func, If, Seq, Stmt, Store
 from tilewright.ir.loop.walk import (
     expressions,
     map_exprs,
     map_stmt,
     rewrite_stmts,
+    seq,
     statements,
     statements_in,
     substitute_stmt,
 )
+
+# Heights that have an epilogue of their own; more share one, where each row is guarded.
+MAX_EPILOGUES = 2
 
 
 @dataclass(frozen=True)
@@ -174,10 +185,44 @@ def _inside(body: Stmt, rows: _Rows, local: frozenset[str]) -> Stmt:
 def _by_height(body: Stmt, rows: _Rows, left: Expr, heights: list[int]) -> Stmt:
     """A copy of the tile for each height; the lowest that holds all rows runs."""
     *lower, full = heights
-    result = _of_height(body, rows.height, full)
+    tile, epilogue = _epilogue(body, rows.height) if len(heights) > MAX_EPILOGUES else (body, [])
+    result = _of_height(tile, rows.height, full)
     for height in reversed(lower):
-        result = If(left < height + 1, _of_height(body, rows.height, height), result)
-    return result
+        result = If(left < height + 1, _of_height(tile, rows.height, height), result)
+    return seq(result, *(_present(loop, rows, left) for loop in epilogue))
+
+
+def _epilogue(body: Stmt, height: int) -> tuple[Stmt, list[For]]:
+    """A tile without the loops over its finished rows at the end, and those loops."""
+    stmts = list(body.stmts) if isinstance(body, Seq) else [body]
+    finished: list[For] = []
+    while len(stmts) > 1 and _is_over_rows(last := stmts[-1], height):
+        if finished and last.kind != finished[0].kind:
+            break
+        finished.insert(0, last)
+        stmts.pop()
+    return seq(*stmts), finished
+
+
+def _is_over_rows(stmt: Stmt, height: int) -> TypeGuard[For]:
+    """Whether a loop serves tiles of all heights; long ones unrolled would take their registers."""
+    if not isinstance(stmt, For) or not EDGE_ROWS.is_on(stmt) or as_int(stmt.extent) != height:
+        return False
+    return stmt.kind != "unroll" or not _is_long(stmt)
+
+
+def _is_long(stmt: Stmt) -> bool:
+    """Whether functions of tens of instructions are computed."""
+    parts = (e for whole in expressions(stmt) for e in subexpressions(whole))
+    return any(isinstance(e, Call) and e.fn not in SHORT_CALLS for e in parts)
+
+
+def _present(loop: For, rows: _Rows, left: Expr) -> Stmt:
+    """A loop over the rows of a tile of any height."""
+    body = unguarded(loop.body, rows.left, [loop.name])
+    if loop.kind == "unroll":
+        return replace(loop, body=If(Var(loop.name) < left, body))
+    return replace(loop, body=body, extent=simplify(minimum(left, const(rows.height))))
 
 
 def _only_rows_move(body: Stmt, rows: _Rows, marked: Sequence[str], local: frozenset[str]) -> bool:

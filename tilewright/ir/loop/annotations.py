@@ -91,6 +91,11 @@ PREFETCH = Annotation(
     "prefetch",
     "Each iteration of a loop prefetches the vectors that it will load so many iterations later.",
 )
+OUTLINED = Annotation(
+    "outlined",
+    "A loop is a function of its own: the constants that it keeps in registers leave those of the "
+    "loops beside it free.",
+)
 
 # On the loops of sketches, which are not compiled for GPUs: no pass reads it.
 BIND = Annotation(
@@ -116,6 +121,7 @@ ANNOTATIONS = {
         PARTITION,
         VERSIONED,
         PREFETCH,
+        OUTLINED,
         BIND,
         ALIGNED,
     )

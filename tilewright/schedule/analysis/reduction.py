@@ -11,7 +11,8 @@ from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var, as_int
 from tilewright.arith.operators import COMBINE
 from tilewright.arith.walk import conjuncts, free_vars, loads, substitute
 from tilewright.core.node import node
-from tilewright.ir.loop.nodes import Block, For, Func, Iter, Stmt, Store
+from tilewright.ir.loop.annotations import EDGE_ROWS
+from tilewright.ir.loop.nodes import Annotations, Block, For, Func, Iter, Stmt, Store
 from tilewright.ir.loop.walk import loops
 from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.tree import check_loop_free
@@ -90,7 +91,7 @@ def spatial_nest(
     check_loop_free(func, *names)
     moved: dict[str, Expr] = {f.name: Var(new) for f, new in zip(old, names, strict=True)}
     loops = tuple(
-        replace(f, name=new, extent=substitute(f.extent, moved), annotations=())
+        replace(f, name=new, extent=substitute(f.extent, moved), annotations=_row_notes(f))
         for f, new in zip(old, names, strict=True)
     )
     iters = tuple(
@@ -99,6 +100,11 @@ def spatial_nest(
         if it.kind == "S"
     )
     return SpatialNest(loops, iters, substitute(condition, moved))
+
+
+def _row_notes(loop: For) -> Annotations:
+    """The annotations of a loop that its copies need: there are as many rows in all of them."""
+    return tuple(note for note in loop.annotations if note[0] == EDGE_ROWS.key)
 
 
 def reduction_of(func: Func, block: Block, step: str) -> Reduction:

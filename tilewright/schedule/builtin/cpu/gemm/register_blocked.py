@@ -42,7 +42,12 @@ from tilewright.schedule.analysis.tile_axes import (
     row_bytes,
     steps_of,
 )
-from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue, unroll_and_vectorize
+from tilewright.schedule.builtin.cpu.epilogue import (
+    fuse_epilogue,
+    fuse_through_memory,
+    goes_through_memory,
+    unroll_and_vectorize,
+)
 from tilewright.schedule.builtin.cpu.gemm.edge_tiles import are_pixels, choose_edge, mark_edges
 from tilewright.schedule.builtin.cpu.gemm.k_blocked import schedule_k_blocked
 from tilewright.schedule.builtin.cpu.gemm.kc_blocking import (
@@ -156,7 +161,11 @@ def _schedule_flat(
     else:
         pack_first(sch, b, axes, tile)
         shared = outer
-    written = fuse_epilogue(sch, epilogue.name, outer[-1], tile.lanes)
+    accumulators = block.writes[0].buffer
+    if goes_through_memory(epilogue, tile.nr // tile.lanes, steps_of(block)):
+        written = fuse_through_memory(sch, epilogue.name, accumulators, outer[-1], tile.lanes)
+    else:
+        written = fuse_epilogue(sch, epilogue.name, outer[-1], tile.lanes)
     if transposed is not None:
         transpose_at(sch, transposed, row_group[-1], target)
         shared = outer[: outer.index(row_group[-1]) + 1]
@@ -166,7 +175,7 @@ def _schedule_flat(
     if b.in_place and problem.b_bytes > target.l2 // 2:
         sch.annotate(sums[-1], PREFETCH.key, PREFETCH_STEPS)
     sch.decompose_reduction(block.name, sums[0])
-    sch.set_scope(block.writes[0].buffer, "register")
+    sch.set_scope(accumulators, "register")
     if is_parallel(sch, block.name, op_count(block)):
         loop = fuse_parallel(sch, block.name, shared)
         if b.in_place and not b.window and typical_extent(axes.n.extent) % tile.nr != 0:
