@@ -50,6 +50,7 @@ from tilewright.passes.precision.bf16_activations import bf16_activations
 from tilewright.passes.precision.bf16_attention import bf16_attention
 from tilewright.passes.precision.bf16_matmuls import bf16_matmuls
 from tilewright.passes.precision.f16_accumulation import f16_accumulation
+from tilewright.passes.precision.flush_subnormals import flush_subnormals
 from tilewright.passes.precision.pack_subbyte_constants import pack_subbyte_constants
 from tilewright.passes.precision.to_mixed_precision import to_mixed_precision
 from tilewright.target.target import Target, kind_of
@@ -84,6 +85,7 @@ BACK: tuple[Pass, ...] = (copy_aliased_outputs, factor_concats, eliminate_concat
 CPU: tuple[Pass, ...] = (
     conv_transpose_to_gemm,  # before decompose, which has another form
     *FRONT,
+    flush_subnormals,
     bf16_matmuls,  # precision bf16
     bf16_activations,  # precision bf16
     to_mixed_precision,  # precision fp16
