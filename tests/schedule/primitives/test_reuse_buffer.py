@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.schedule.programs import check_schedule, dense, func_of, refused, softmax
+from tests.schedule.programs import M, N, check_schedule, dense, func_of, refused, softmax
+from tilewright.arith.expr import call
+from tilewright.core.dtypes import F32
 from tilewright.ir.loop.walk import buffers
+from tilewright.ir.tensor.build import Builder
+from tilewright.lower.loop_nests import program_func
 from tilewright.schedule.schedule import Schedule
 
 
@@ -15,6 +19,18 @@ def test_rows() -> None:
     sch.parallel("y.i0")
     sch.reuse_buffer("e", "y")
     assert "e" not in buffers(sch.func)
+    check_schedule(sch, before)
+
+
+def test_rows_of_two_fused_symbolic_axes() -> None:
+    b = Builder("f")
+    x = b.input("x", F32, (M, N, 5))
+    e = b.compute("e", (M, N, 5), lambda i, j, k: call("exp", x[i, j, k]))
+    y = b.compute("y", (M, N, 5), lambda i, j, k: e[i, j, k] + e[i, j, k])
+    before = program_func(b.program(y))
+    sch = Schedule(before)
+    sch.compute_at("e", sch.fuse("y.i0", "y.i1"))
+    sch.reuse_buffer("e", "y")
     check_schedule(sch, before)
 
 

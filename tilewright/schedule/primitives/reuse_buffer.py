@@ -76,25 +76,32 @@ def _check_order(func: Func, buffer: str, target: str, users: list[Spine], last:
 
 def _check_rows(func: Func, buffer: str, users: list[Spine], last: Block) -> None:
     """Whether each iteration of the shared loops writes all elements that it reads."""
-    shared = {loop.name for loop in _shared(users)}
+    around = _around(users)
+    shared = {loop.name for loop in around if as_int(loop.extent) != 1}
     own = [
-        list(takewhile(lambda i: free_vars(i) <= shared, indices))
+        _outer_indices(spine, indices, around)
         for spine in users
         for indices in _places(spine, buffer)
     ]
     used = {name for index in own[0] for name in free_vars(index)}
     first = users[0][-1]
     guarded = isinstance(first, Block) and free_vars(first.predicate) & shared
-    if guarded or used != shared or any(i[: len(own[0])] != own[0] for i in own):
+    if guarded or not shared <= used or any(i[: len(own[0])] != own[0] for i in own):
         message = f"iterations of the loops around all uses of {buffer!r} share elements of it"
         raise refuse(func, "reuse-buffer.rows", message, last)
 
 
-def _shared(users: list[Spine]) -> list[For]:
-    """The loops around all users that run more than once."""
+def _around(users: list[Spine]) -> list[For]:
+    """The loops around all users."""
     nests = [loops_of(spine) for spine in users]
-    around = takewhile(lambda level: all(x is level[0] for x in level), zip(*nests, strict=False))
-    return [level[0] for level in around if as_int(level[0].extent) != 1]
+    levels = takewhile(lambda level: all(x is level[0] for x in level), zip(*nests, strict=False))
+    return [level[0] for level in levels]
+
+
+def _outer_indices(spine: Spine, indices: tuple[Expr, ...], around: list[For]) -> list[Expr]:
+    """The leading indices that only the loops around all users change."""
+    inner = {loop.name for loop in loops_of(spine)} - {loop.name for loop in around}
+    return list(takewhile(lambda index: inner.isdisjoint(free_vars(index)), indices))
 
 
 def _places(spine: Spine, buffer: str) -> Iterator[tuple[Expr, ...]]:

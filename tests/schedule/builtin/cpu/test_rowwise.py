@@ -30,6 +30,23 @@ def test_symbolic_and_empty_rows(name: str) -> None:
         check(KERNELS[name](*map(Var, "MNK")), dict(zip("MNK", sizes, strict=True)))
 
 
+def test_rows_of_several_symbolic_axes_are_written_in_place() -> None:
+    """A mask that is equal along one axis keeps the axes of rows apart."""
+    b, h, n, width = Var("B"), Var("H"), Var("N"), 300
+    g = GraphBuilder("g")
+    x, mask = (
+        g.input("x", tensor(F32, b, h, n, width)),
+        g.input("mask", tensor(F32, b, 1, 1, width)),
+    )
+    graph = g.graph(
+        g.add("softmax", g.add("add", x, mask), attrs=make_attrs("softmax", {"axis": 3}))
+    )
+    (result,) = scheduled(graph)
+    assert "reuse_buffer" in str(result.trace)
+    for sizes in ((2, 3, 2), (1, 1, 1), (0, 2, 2)):
+        check(graph, dict(zip("BHN", sizes, strict=True)))
+
+
 def test_rows_run_in_parallel_and_lanes_hold_partial_sums() -> None:
     (result,) = scheduled(KERNELS["softmax"](512, 512, 1))
     assert result.rule == "rowwise"

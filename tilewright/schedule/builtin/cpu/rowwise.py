@@ -120,13 +120,12 @@ def _write_in_place(sch: Schedule, graph: BlockGraph, rows: int, target: CpuTarg
     if size <= UNROLL * target.lanes(output.dtype.bits):
         return
     parameters = {b.name for b in sch.func.params}
-    for name in {r.buffer for b in before for r in b.writes} - parameters:
-        buffer = graph.buffers[name]
-        indices = {r.indices for r in reads_of(last) if r.buffer == name}
-        if (buffer.dtype, buffer.shape) == (output.dtype, output.shape) and indices == {
-            store.indices
-        }:
-            sch.reuse_buffer(name, last.name)
+    made = (r.buffer for b in before for r in b.writes)
+    for buffer in (graph.buffers[name] for name in made if name not in parameters):
+        indices = {r.indices for r in reads_of(last) if r.buffer == buffer.name}
+        is_like = (buffer.dtype, buffer.shape) == (output.dtype, output.shape)
+        if is_like and indices == {store.indices}:
+            sch.reuse_buffer(buffer.name, last.name)
             return
 
 

@@ -31,10 +31,7 @@ from tilewright.schedule.analysis.blocks import (
     typical_extent,
     value_of,
 )
-from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    divisors,
-    largest_divisor,
-)
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import divisors, largest_divisor
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import LINE_BYTES, CpuTarget
 

@@ -162,7 +162,7 @@ def _schedule_flat(
         pack_first(sch, b, axes, tile)
         shared = outer
     accumulators = block.writes[0].buffer
-    if goes_through_memory(epilogue, tile.nr // tile.lanes, steps_of(block)):
+    if goes_through_memory(epilogue, tile.vectors, steps_of(block)):
         written = fuse_through_memory(sch, epilogue.name, accumulators, outer[-1], tile.lanes)
     else:
         written = fuse_epilogue(sch, epilogue.name, outer[-1], tile.lanes)
