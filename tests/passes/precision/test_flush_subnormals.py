@@ -35,6 +35,16 @@ def test_subnormal_weights_become_zeros() -> None:
     np.testing.assert_allclose(after, before, rtol=1e-7, atol=1e-37)
 
 
+def test_products_share_the_copy_of_a_weight() -> None:
+    g = GraphBuilder("g")
+    x, w = g.input("x", tensor(F32, 2, 2)), g.constant(np.float32([[1, SUBNORMAL]] * 2), "w")
+    once = g.add("matmul", x, w)
+    found = flush_subnormals(g.graph(g.add("matmul", once, w)), ON_CPU)
+    first, second = found.nodes
+    assert first.inputs[1] == second.inputs[1] != "w"
+    assert len(dce(found, ON_CPU).constants) == 1
+
+
 @for_each(
     "data",
     [

@@ -8,6 +8,8 @@ the largest weight is itself tiny, nothing is flushed.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from tilewright.core.dtypes import F32
@@ -23,11 +25,14 @@ LEAST = np.float32(2.0**-60)
 
 def flush_subnormals(graph: Graph, context: PassContext) -> Graph:
     """Replace subnormal weights of matmuls and convolutions by zeros."""
-    return rewrite_graph(graph, _flush, PRODUCTS)
+    return rewrite_graph(graph, partial(_flush, {}), PRODUCTS)
 
 
-def _flush(g: Rewriter, n: Node) -> str | None:
-    inputs = [_without_subnormals(g, name) for name in n.inputs]
+def _flush(copies: dict[str, str], g: Rewriter, n: Node) -> str | None:
+    for name in n.inputs:
+        if name not in copies:  # products that share a weight share its copy
+            copies[name] = _without_subnormals(g, name)
+    inputs = [copies[name] for name in n.inputs]
     return None if inputs == list(n.inputs) else g.add(n.op, *inputs, attrs=n.attrs)
 
 
