@@ -17,6 +17,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 OPSET = 20
+F32: np.dtype[Any] = np.dtype(np.float32)
 # Arithmetic operations, and bytes that are read or written: milliseconds on one core.
 WORK = (1e6, 2e9)
 MOST_BYTES = 64e6
@@ -38,6 +39,8 @@ class Case:
     largest_index: dict[str, int] = field(default_factory=dict)
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     open_rows: bool = False
+    dtype: np.dtype[Any] = F32
+    opset: int = OPSET
     work: float = 0.0
     bytes: float = 0.0
 
@@ -49,16 +52,28 @@ class Case:
         return drawn
 
     def input(self, *shape: int) -> str:
-        """An input of f32."""
+        """An input of numbers."""
         name = f"x{len(self.inputs)}"
         self.inputs[name] = shape
-        self.bytes += 4 * math.prod(shape)
+        self.bytes += self.dtype.itemsize * math.prod(shape)
         return name
+
+    def indices(self, *shape: int, below: int) -> str:
+        """An input of indices."""
+        name = f"x{len(self.inputs)}"
+        self.inputs[name] = shape
+        self.largest_index[name] = below
+        self.bytes += 8 * math.prod(shape)
+        return name
+
+    def output(self, *shape: int) -> None:
+        """Count the bytes of a result."""
+        self.bytes += self.dtype.itemsize * math.prod(shape)
 
     def weight(self, *shape: int, fan_in: int = 1) -> str:
         """A constant whose product with data of variance one sums to variance one."""
         values = np.random.default_rng(len(self.weights)).standard_normal(shape, dtype=np.float32)
-        return self.constant(values / np.float32(math.sqrt(fan_in)))
+        return self.constant((values / np.float32(math.sqrt(fan_in))).astype(self.dtype))
 
     def constant(self, values: np.ndarray) -> str:
         """A constant."""
@@ -67,10 +82,11 @@ class Case:
         self.bytes += values.nbytes
         return name
 
-    def add(self, op: str, *names: str, **attributes: Any) -> str:
-        """Append a node with one result; its name."""
+    def add(self, op: str, *names: str, unread: int = 0, **attributes: Any) -> str:
+        """Append a node; the name of its first result. So many more results are not read."""
         result = f"t{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(names), [result], **attributes))
+        results = [result, *(f"{result}_{n}" for n in range(unread))]
+        self.nodes.append(helper.make_node(op, list(names), results, **attributes))
         return result
 
     def conv(
@@ -102,7 +118,7 @@ class Case:
         )
         out = [(n + 2 * pad - dilation * (window - 1) - 1) // stride + 1 for n in (height, width)]
         self.work += 2.0 * batch * filters * math.prod(out) * fan_in
-        self.bytes += 4.0 * batch * filters * math.prod(out)
+        self.output(batch, filters, *out)
         return result, (batch, filters, out[0], out[1])
 
     def linear(self, x: str, rows: int, into: int, out: int, bias: bool = True) -> str:
@@ -119,7 +135,7 @@ class Case:
     def model(self) -> onnx.ModelProto:
         """The ONNX model; the last node's result is `y`."""
         self.nodes[-1].output[0] = "y"
-        floats, integers = TensorProto.FLOAT, TensorProto.INT64
+        floats, integers = helper.np_dtype_to_tensor_dtype(self.dtype), TensorProto.INT64
         inputs = []
         for name, shape in self.inputs.items():
             said = ("rows", *shape[1:]) if self.open_rows else shape
@@ -128,8 +144,9 @@ class Case:
         output = helper.make_tensor_value_info("y", floats, None)
         constants = [numpy_helper.from_array(v, n) for n, v in self.weights.items()]
         graph = helper.make_graph(self.nodes, self.kind, inputs, [output], constants)
-        opset = [helper.make_opsetid("", OPSET)]
-        model = helper.make_model(graph, opset_imports=opset, ir_version=9)
+        opset = [helper.make_opsetid("", self.opset)]
+        version = helper.find_min_ir_version_for(opset)
+        model = helper.make_model(graph, opset_imports=opset, ir_version=version)
         return onnx.shape_inference.infer_shapes(model)  # the shape of `y`
 
     def arrays(self, seed: int) -> dict[str, np.ndarray]:
@@ -138,7 +155,7 @@ class Case:
         return {
             name: rng.integers(0, self.largest_index[name], shape)
             if name in self.largest_index
-            else rng.standard_normal(shape, dtype=np.float32)
+            else rng.standard_normal(shape, dtype=np.float32).astype(self.dtype)
             for name, shape in self.inputs.items()
         }
 

@@ -223,9 +223,8 @@ def _embedding(case: Case) -> None:
     """Rows of a table, added to others and normalised."""
     words, width = case.size(100, 20000), case.size(32, 1024)
     batch, length = case.random.choice((1, 4, 16)), case.size(8, 512)
-    case.inputs["x0"] = (batch, length)
-    case.largest_index["x0"] = words
-    rows = case.add("Gather", case.weight(words, width), "x0")
+    words_read = case.indices(batch, length, below=words)
+    rows = case.add("Gather", case.weight(words, width), words_read)
     summed = case.add("Add", rows, case.weight(length, width))
     case.add("LayerNormalization", summed, case.weight(width), case.weight(width), axis=-1)
     case.work += 8 * batch * length * width

@@ -1,0 +1,234 @@
+"""Random kernels on a GPU, drawn anew for each seed, beside torch.
+
+    python benchmarks/gpu/sweep.py --seed 7 [--kinds product,conv] [--count 20] [--json FILE]
+    python benchmarks/gpu/sweep.py --seed 7 --only conv:3,conv:17        # some cases of it again
+
+What is drawn is in `sweep_cases.py`. Each case is a graph of captured launches over sets of inputs
+that together exceed the L2 cache; replays of ours and torch's take turns, and the figure is the
+median between events. Torch's is its best: both memory formats of images, all of its attentions.
+Errors are those against f64, ours beside torch's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import onnx
+import torch
+from products import Ours
+from sweep_cases import COUNTS, DTYPES, GpuCase, Tensors, draw, ranges
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from tilewright.driver.compile import compile_container
+from tilewright.driver.options import make_options
+from tilewright.runtime.container import Container
+
+ROTATED_BYTES = 200 << 20
+MAX_SETS = 32
+REPLAYS = 21
+WORKERS = 14
+BEHIND = 0.95
+ATTENTIONS = (
+    SDPBackend.FLASH_ATTENTION,
+    SDPBackend.CUDNN_ATTENTION,
+    SDPBackend.EFFICIENT_ATTENTION,
+)
+
+Launch = Callable[[int], object]
+
+
+def compiled(key: tuple[str, int, int]) -> tuple[tuple[str, int, int], Container | str, float]:
+    """A case for the GPU, or what went wrong, and the seconds that took."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        onnx.save(draw(*key).case.model(), str(path))
+        try:
+            options = make_options(target="cuda", cache=False)
+            found: Container | str = compile_container(str(path), options)
+        except Exception as error:  # told where the others are
+            found = f"{type(error).__name__}: {error}"[:500]
+    return key, found, time.perf_counter() - start
+
+
+def random_inputs(case: GpuCase) -> Tensors:
+    """Random inputs on the GPU."""
+    dtype = DTYPES[case.dtype][1]
+    about = case.case
+    return [
+        torch.randint(about.largest_index[name], shape, device="cuda")
+        if name in about.largest_index
+        else torch.randn(*shape, device="cuda", dtype=torch.float32).to(dtype)
+        for name, shape in about.inputs.items()
+    ]
+
+
+def weights_of(case: GpuCase) -> Tensors:
+    """The weights as torch has them."""
+    floats = [w for w in case.case.weights.values() if w.dtype == case.case.dtype]
+    dtype = DTYPES[case.dtype][1]
+    return [torch.from_numpy(w.astype("f4")).cuda().to(dtype) for w in floats]
+
+
+def captured(launch: Launch, count: int) -> torch.cuda.CUDAGraph:
+    """A graph of so many launches."""
+    for _ in range(3):  # choices of libraries are made before
+        launch(0)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for number in range(count):
+            launch(number)
+    return graph
+
+
+def medians(graphs: list[torch.cuda.CUDAGraph], count: int) -> list[float]:
+    """Milliseconds of one launch in each graph; their replays take turns."""
+    times: list[list[float]] = [[] for _ in graphs]
+    for graph in graphs:
+        graph.replay()
+    for _ in range(REPLAYS):
+        for graph, found in zip(graphs, times, strict=True):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            found.append(start.elapsed_time(end) / count)
+    return [statistics.median(found) for found in times]
+
+
+def theirs(case: GpuCase, sets: list[Tensors], weights: Tensors) -> dict[str, Launch]:
+    """What torch can do: a name for each way."""
+    plain: Launch = lambda number: case.torch(sets[number], weights)  # noqa: E731
+    if case.images:
+        last = [[t.to(memory_format=torch.channels_last) for t in given] for given in sets]
+        kernel = [weights[0].to(memory_format=torch.channels_last), *weights[1:]]
+        return {"contiguous": plain, "channels-last": lambda n: case.torch(last[n], kernel)}
+    if case.case.kind != "attention":
+        return {"torch": plain}
+
+    def attend(backend: SDPBackend, number: int) -> torch.Tensor:
+        with sdpa_kernel(backend):
+            return case.torch(sets[number], weights)
+
+    return {backend.name.lower(): partial(attend, backend) for backend in ATTENTIONS}
+
+
+def difference(found: torch.Tensor, case: GpuCase, given: Tensors, weights: Tensors) -> float:
+    """How far a result is from that in f64, relative to its norm."""
+    doubles = [t.double() if t.is_floating_point() else t for t in case.part(given)]
+    right = case.torch([t.clone() for t in doubles], [w.double() for w in weights])
+    part = case.part([found])[0].double()
+    return float(torch.linalg.norm(part - right) / torch.linalg.norm(right))
+
+
+def measure(case: GpuCase, container: Container) -> dict[str, Any]:
+    """Check and time one case beside torch."""
+    count = min(MAX_SETS, max(1, -(-ROTATED_BYTES // int(case.case.bytes))))
+    sets = [random_inputs(case) for _ in range(count)]
+    weights = weights_of(case)
+    ours = Ours(container, [tuple(given) for given in sets])
+    torch_result = case.torch(sets[0], weights)
+    found = ours.result(tuple(sets[0]), torch_result.dtype).view(torch_result.shape)
+    result: dict[str, Any] = {
+        "error": difference(found, case, sets[0], weights),
+        "torch_error": difference(torch_result, case, sets[0], weights),
+        "rules": [k["rule"] for k in container.manifest["schedules"].values()],
+    }
+    names, graphs = ["ours"], [captured(ours.launch, count)]
+    for name, launch in theirs(case, sets, weights).items():
+        try:
+            graphs.append(captured(launch, count))
+            names.append(name)
+        except RuntimeError:  # this way does not take such operands
+            torch.cuda.synchronize()
+    result["ms"] = dict(zip(names, medians(graphs, count), strict=True))
+    del graphs
+    ours.close()
+    mine, *others = result["ms"].values()
+    result["ratio"] = min(others) / mine
+    result["tflops"] = case.case.work / mine / 1e9
+    result["gbs"] = case.case.bytes / mine / 1e6
+    return result
+
+
+def run_cases(keys: list[tuple[str, int, int]]) -> dict[str, dict[str, Any]]:
+    """All cases, each told as it is done."""
+    results: dict[str, dict[str, Any]] = {}
+    with ProcessPoolExecutor(WORKERS) as pool:
+        for key, container, seconds in pool.map(compiled, keys):
+            case = draw(*key)
+            try:
+                if isinstance(container, str):
+                    raise RuntimeError(container)
+                found = {**measure(case, container), "compile_s": round(seconds, 2)}
+            except Exception as error:  # one that fails must not hide the others
+                found = {"failure": f"{type(error).__name__}: {error}"[:500]}
+            found = {"kind": key[0], "case": case.name, **found}
+            results[f"{key[0]}:{key[2]}"] = found
+            print(f"{key[0]}:{key[2]}", line(found), flush=True)
+    return results
+
+
+def line(found: dict[str, Any]) -> str:
+    """One case on one line."""
+    if "failure" in found:
+        return f"{found['case']}: {found['failure']}"
+    times = ", ".join(f"{name} {ms * 1e3:.1f}" for name, ms in found["ms"].items())
+    return (
+        f"{found['case']}: {found['ratio']:.2f} ({times} us; {found['tflops']:.0f} TFLOP/s, "
+        f"{found['gbs']:.0f} GB/s; error {found['error']:.1e}, torch {found['torch_error']:.1e}; "
+        f"{' '.join(sorted(set(found['rules'])))})"
+    )
+
+
+def summary(kind: str, cases: list[GpuCase], results: list[dict[str, Any]]) -> str:
+    """A kind in a few lines."""
+    timed = [r for r in results if "ratio" in r]
+    ratios = sorted(r["ratio"] for r in timed)
+    far = sum(r["error"] > 1.5 * r["torch_error"] + 1e-7 for r in timed)
+    lowest = ", ".join(f"{r:.2f}" for r in ratios[:5])
+    return (
+        f"{kind}: {len(results)} cases, geomean {statistics.geometric_mean(ratios):.3f}, "
+        f"{sum(r < 0.85 for r in ratios)} below 0.85, {sum(r < BEHIND for r in ratios)} below "
+        f"{BEHIND} (lowest {lowest}), {len(results) - len(timed)} failed, "
+        f"{far} with more than 1.5 times torch's error\n  drawn: {ranges(cases)}"
+    )
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--kinds", default=",".join(COUNTS))
+    parser.add_argument("--count", type=int, help="cases of each kind")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False
+    kinds = args.kinds.split(",")
+    keys = [(k, args.seed, n) for k in kinds for n in range(args.count or COUNTS[k])]
+    only = set(filter(None, args.only.split(",")))
+    keys = [k for k in keys if not only or f"{k[0]}:{k[2]}" in only]
+    results = run_cases(keys)
+    for kind in kinds:
+        cases = [draw(*k) for k in keys if k[0] == kind]
+        if cases:
+            print(summary(kind, cases, [r for r in results.values() if r["kind"] == kind]))
+    if args.json:
+        args.json.write_text(json.dumps({"seed": args.seed, "cases": results}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
