@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import faulthandler
 import os
 import time
 
@@ -22,6 +23,11 @@ def test_a_crash_costs_its_job_only() -> None:
     assert outcomes[0].kind == "crash"
     assert outcomes[0].value.startswith("SIGABRT")
     assert outcomes[1].value == 5
+
+
+def test_a_crash_leaves_no_trace_in_the_log_of_the_parent() -> None:
+    assert faulthandler.is_enabled()  # by pytest
+    assert run_isolated(faulthandler.is_enabled).value is False
 
 
 def test_a_hang_is_ended() -> None:

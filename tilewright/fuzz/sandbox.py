@@ -9,6 +9,7 @@ an endless loop, memory without bound, costs this one job. What the job returns 
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import math
 import os
@@ -110,6 +111,7 @@ def _work(job: Job, reply: Connection, errors: IO[bytes], limits: SandboxLimits)
         os.setpgid(0, 0)  # so that whatever it starts can be ended with it
         for stream in (1, 2):
             os.dup2(errors.fileno(), stream)
+        faulthandler.disable()  # its trace of a crash would go to the parent's log
         used = _address_space() + limits.memory
         resource.setrlimit(resource.RLIMIT_AS, (used, used))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
