@@ -56,14 +56,35 @@ def test_calls_give_what_the_interpreter_holds():
 
 def test_lanes_write_in_order():
     y = np.zeros(3, np.float32)
-    support.store_lanes("y", y, (np.array([1, 1, 9]),), [1, 2, 3], [True, True, False], 3, "")
+    twice, chosen = np.array([1, 1, 9]), np.array([True, True, False])
+    support.store_lanes("y", y, (twice,), np.array([1, 2, 3]), chosen, 3, "")
     assert y.tolist() == [0, 2, 0]
-    assert support.load_lanes(
-        "y", y, (np.array([1, 7, 0]),), [True, False, True], 3, ""
-    ).tolist() == [
-        2,
-        0,
-        0,
-    ]
-    with pytest.raises(ExecutionError, match=r"y\[9\] is outside"):
-        support.load_lanes("y", y, (np.array([1, 1, 9]),), True, 3, "")
+    support.store_lanes("y", y, (np.array([2, 2, 0]),), np.array([3, 4, 5]), True, 3, "")
+    assert y.tolist() == [5, 2, 4]
+
+
+def test_lanes_that_are_masked_read_zero():
+    y = np.array([5, 2, 4], np.float32)
+    places, chosen = np.array([1, 7, 0]), np.array([True, False, True])
+    assert support.load_lanes("y", y, (places,), chosen, 3, "").tolist() == [2, 0, 5]
+    assert support.load_lanes("y", y, (places,), False, 3, "").tolist() == [0, 0, 0]
+    places.fill(2)
+    assert support.load_lanes("y", y, (places,), True, 3, "").tolist() == [4, 4, 4]
+
+
+def test_scalar_indices_are_those_of_every_lane():
+    y = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert support.load_lanes("y", y, (1, np.array([2, 0])), True, 2, "").tolist() == [5, 3]
+    assert support.load_lanes("y", y, (1, 2), True, 2, "").tolist() == [5, 5]
+    support.store_lanes("y", y, (0, 1), np.array([7, 8]), True, 2, "")
+    assert y[0].tolist() == [0, 8, 2]
+
+
+@for_each("wrong", [-1, 3])
+@for_each("mask", [True, np.array([False, True])], ids=str)
+def test_lanes_outside_are_named(wrong: int, mask: object):
+    y = np.zeros((2, 3), np.float32)
+    with pytest.raises(ExecutionError, match=rf"y\[1, {wrong}\] is outside"):
+        support.load_lanes("y", y, (1, np.array([0, wrong])), mask, 2, "")
+    with pytest.raises(ExecutionError, match=rf"y\[{wrong}, 2\] is outside"):
+        support.store_lanes("y", y, (wrong, np.array([0, 2])), 1.0, np.array([False, True]), 2, "")

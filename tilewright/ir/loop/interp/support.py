@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -117,14 +117,32 @@ def outside_domain(block: str, iterator: str, value: int, extent: int) -> NoRetu
     )
 
 
+def _all_inside(array: Array, indices: tuple[Any, ...]) -> bool:
+    """Whether the indices of all lanes are in bounds; at least one of them is a vector."""
+    vectors = 0
+    for i, size in zip(indices, array.shape, strict=True):
+        if isinstance(i, np.ndarray):
+            vectors += 1
+            if np.minimum.reduce(i) < 0 or np.maximum.reduce(i) >= size:
+                return False
+        elif not 0 <= i < size:
+            return False
+    return vectors > 0
+
+
+def _each_lane(value: Any, lanes: int) -> Array:
+    """A vector, or a scalar in each lane."""
+    return value if isinstance(value, np.ndarray) and value.ndim else np.full(lanes, value)
+
+
 def _lanes(
     buffer: str, array: Array, indices: tuple[Any, ...], mask: Any, lanes: int, site: str
 ) -> tuple[Array, tuple[Array, ...]]:
-    """The mask and the indices of all lanes, checked; indices of masked lanes are 0."""
-    active = np.broadcast_to(np.asarray(mask), (lanes,))
-    places = tuple(np.broadcast_to(np.asarray(i), (lanes,)) for i in indices)
-    for n, size in enumerate(array.shape):
-        wrong = active & ((places[n] < 0) | (places[n] >= size))
+    """The mask of all lanes, and the indices of those where it is true, checked."""
+    active = _each_lane(mask, lanes)
+    places = tuple(_each_lane(i, lanes)[active] for i in indices)
+    for place, size in zip(places, array.shape, strict=True):
+        wrong = (place < 0) | (place >= size)
         if wrong.any():
             lane = int(np.argmax(wrong))
             out_of_bounds(buffer, array, tuple(int(p[lane]) for p in places), site)
@@ -135,9 +153,11 @@ def load_lanes(
     buffer: str, array: Array, indices: tuple[Any, ...], mask: Any, lanes: int, site: str
 ) -> Array:
     """A vector load: zero in the lanes where the mask is false."""
+    if mask is True and _all_inside(array, indices):  # by far most loads
+        return cast(Array, array[indices])
     active, places = _lanes(buffer, array, indices, mask, lanes, site)
     result = np.zeros(lanes, array.dtype)
-    result[active] = array[tuple(p[active] for p in places)]
+    result[active] = array[places]
     return result
 
 
@@ -151,5 +171,8 @@ def store_lanes(
     site: str,
 ) -> None:
     """A vector store to the lanes where the mask is true, in the order of the lanes."""
+    if mask is True and _all_inside(array, indices):
+        array[indices] = value
+        return
     active, places = _lanes(buffer, array, indices, mask, lanes, site)
-    array[tuple(p[active] for p in places)] = np.broadcast_to(value, (lanes,))[active]
+    array[places] = _each_lane(value, lanes)[active]
