@@ -95,7 +95,12 @@ class CpuCosts:
     Bandwidth: bytes a cycle from L2, from a cache further away (L3), and from memory. A `line_fill`
     is a pair for L2, L3 and memory: cycles a cache line in a stream that the prefetcher follows,
     and cycles that each new stream waits. A core waits for at most so many `loads_in_flight`, and
-    for a single one from L3 for `l3_latency` cycles.
+    for a single one from L3 for `l3_latency` cycles; as it copies, it waits for the first lines of
+    `streams_in_flight` rows at a time. A line that all threads pack before they use it moves
+    `packed_line_moves` times between caches, one that L2 does not hold `far_packed_line_moves`.
+    A calibration keeps these as they are. Other tenants of a host evict its L3 and take half of a
+    core's load buffer: 85 or 300 cycles and 72 or 36 loads were measured on one machine, and by the
+    worse of them B is packed where reading it in place takes a quarter of the time.
 
     Threads: `fork_cycles` starts a parallel loop and waits for the last thread; `parallel_grain` is
     the number of inner iterations from which that pays.
@@ -111,6 +116,11 @@ class CpuCosts:
     line_fill: tuple[tuple[float, float], ...] = ((2.0, 11.0), (6.0, 24.0), (12.0, 60.0))
     loads_in_flight: int = 72
     l3_latency: float = 100.0
+    streams_in_flight: int = 8
+    # Read, read for being written, read by the thread that needs it; L2 writes back what it cannot
+    # keep, and reads it again.
+    packed_line_moves: int = 4
+    far_packed_line_moves: int = 6
     instruction_cycles: InstructionCycles = InstructionCycles()
     # A load or store of a vector or of one element; an element of a strided vector.
     move_cycles: float = 0.5

@@ -8,12 +8,6 @@ from math import inf
 from tilewright.schedule.builtin.cpu.gemm.microkernel import Candidate, MicrokernelProblem
 from tilewright.target.cpu import LINE_BYTES, PAGE_BYTES, UNASKED_STACK_BYTES, CpuTarget
 
-# Rows of B that an out-of-order core waits for at a time, as it copies them.
-ROWS_IN_FLIGHT = 8
-# How often a line moves that all threads pack before they multiply: it is read and read for being
-# written, and read again by the thread that needs it; one that L2 does not hold goes out and back.
-MOVES, FAR_MOVES = 4, 6
-
 
 @dataclass(frozen=True)
 class PanelCosts:
@@ -52,7 +46,8 @@ class PanelCosts:
     def packed_before(self, c: Candidate) -> float:
         """A computed B that all threads pack before they multiply."""
         fill, _ = self._fill()
-        moves = FAR_MOVES if self.problem.b_bytes > self.target.l2 else MOVES
+        costs, far = self.target.costs, self.problem.b_bytes > self.target.l2
+        moves = costs.far_packed_line_moves if far else costs.packed_line_moves
         return moves * self._lines() * fill + self._from_l2(c)
 
     def from_l3(self, c: Candidate) -> float:
@@ -80,7 +75,7 @@ class PanelCosts:
         """Waiting for the rows of panels, which the prefetcher follows within a page."""
         _, wait = self._fill()
         share = min(1.0, self._lines() * LINE_BYTES / PAGE_BYTES)
-        return self.count(c) * share * wait / ROWS_IN_FLIGHT
+        return self.count(c) * share * wait / self.target.costs.streams_in_flight
 
     def _fill(self) -> tuple[float, float]:
         """Cycles of a cache line, and of a new stream."""
