@@ -42,15 +42,15 @@ def _everything(tensors: Tensors) -> Tensors:
 class GpuCase:
     """A model and what torch computes for it.
 
-    `part` takes as much of inputs and of a result as f64 can be asked for; `images` may lie
-    channels-last.
+    `part` takes as much of inputs and of a result as f64 can be asked for. Of images there is a
+    `channels_last` model besides.
     """
 
     case: Case
     dtype: str
     torch: Callable[[Tensors, Tensors], torch.Tensor]
     part: Callable[[Tensors], Tensors] = _everything
-    images: bool = False
+    channels_last: Case | None = None
 
     @property
     def name(self) -> str:
@@ -102,22 +102,23 @@ def _conv(random: Random) -> GpuCase:
     elif groups > 1:
         each, wide = random.choice((4, 8, 16, 20, 32)), random.choice((4, 8, 16, 20, 32))
         channels, filters = groups * each, groups * wide
+    how = (filters, window, stride, dilation, groups)
     shape = (batch, channels, side, side)
-    x = case.input(*shape)
-    case.conv(x, shape, filters, window, stride, dilation, groups)
+    case.conv(case.input(*shape), shape, *how)
+    last = Case("conv", random, dtype=case.dtype)
+    x = last.input(batch, side, side, channels)
+    y, _ = last.conv(last.add("Transpose", x, perm=[0, 3, 1, 2]), shape, *how)
+    last.add("Transpose", y, perm=[0, 2, 3, 1])
+    words = (("s", stride), ("d", dilation), ("g", groups))
     case.text = f"b{batch} {channels}->{filters} {side}² {window}x{window}" + "".join(
-        f" {word}{value}"
-        for word, value in (("s", stride), ("d", dilation), ("g", groups))
-        if value > 1
+        f" {word}{value}" for word, value in words if value > 1
     )
     pad = dilation * (window - 1) // 2
 
     def compute(given: Tensors, weights: Tensors) -> torch.Tensor:
         return F.conv2d(given[0], weights[0], weights[1], stride, pad, dilation, groups)
 
-    return GpuCase(
-        case, dtype, compute, lambda tensors: [tensors[0][:1], *tensors[1:]], images=True
-    )
+    return GpuCase(case, dtype, compute, lambda t: [t[0][:1], *t[1:]], channels_last=last)
 
 
 def _attention(random: Random) -> GpuCase:

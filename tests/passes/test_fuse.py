@@ -6,7 +6,7 @@ import numpy as np
 from tests.differential.native import random_inputs
 from tests.differential.random_models import random_model
 from tests.for_each import for_each
-from tests.passes.contexts import ON_CPU
+from tests.passes.contexts import ON_CPU, ON_GPU
 from tests.passes.random_graphs import SEEDS, random_graph
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import F32
@@ -205,6 +205,30 @@ def test_a_large_convolution_may_also_read_what_is_transposed(perms: list[tuple[
         [*reads, "conv", "transpose", "exp"],
         ["transpose"],
     ]
+
+
+@for_each(("context", "together"), [(ON_CPU, True), (ON_GPU, False)])
+def test_a_gpu_pads_where_it_reads_so_transposes_stay_apart(
+    context: PassContext, together: bool
+) -> None:
+    g = _Maker("f")
+    x = g("transpose", g.input("x", tensor(F32, 1, 4, 20, 20)), perm=(0, 2, 3, 1))
+    padded = {**WINDOW, "pads": (1, 1, 1, 1)}
+    after = fuse(g.graph(g("conv", x, g.input("w", tensor(F32, 32, 4, 3, 3)), **padded)), context)
+    found = [ops for _, ops in groups(after)]
+    assert found == ([["transpose", "conv"]] if together else [["transpose"], ["conv"]])
+
+
+@for_each(("context", "together"), [(ON_CPU, True), (ON_GPU, False)])
+def test_products_on_a_gpu_read_transposed_values_where_they_lie(
+    context: PassContext, together: bool
+) -> None:
+    g = _Maker("f")
+    x, w = g.input("x", tensor(F32, 16, 32)), g("exp", g.input("w", tensor(F32, 24, 32)))
+    after = fuse(g.graph(g("matmul", x, g("transpose", w, perm=(1, 0)))), context)
+    found = [ops for _, ops in groups(after)]
+    apart = [["exp"], ["transpose", "matmul"]]
+    assert found == ([["exp", "transpose"], ["matmul"]] if together else apart)
 
 
 def test_views_and_opaque_operators_stand_alone() -> None:

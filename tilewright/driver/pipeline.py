@@ -40,6 +40,7 @@ from tilewright.passes.conv.split_conv_groups import split_conv_groups
 from tilewright.passes.conv.trim_padding_taps import trim_padding_taps
 from tilewright.passes.conv.winograd import winograd
 from tilewright.passes.fuse import fuse
+from tilewright.passes.layout.align_gemm_operands import align_gemm_operands
 from tilewright.passes.layout.choose_layouts import choose_layouts
 from tilewright.passes.layout.sink_reshapes import sink_reshapes
 from tilewright.passes.manager import pass_name
@@ -116,6 +117,7 @@ GPU: tuple[Pass, ...] = (
     fold_repeat_kv,
     pack_gqa,
     combine_parallel_matmuls,
+    align_gemm_operands,  # after fuse_attention, whose products are not matmuls any more
     dce,
     pack_subbyte_constants,
     *BACK,

@@ -34,6 +34,7 @@ from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.passes.context import PassContext, WhyNotFused
 from tilewright.target.cpu import CpuTarget
+from tilewright.target.gpu import GpuTarget
 from tilewright.target.target import Target
 
 # What a product of bf16 packs as it reads: stored whole, it would take many times the memory.
@@ -142,11 +143,20 @@ class _Fuser:
         busy = [m.op for m in source.nodes if m.op not in free and not _is_cheap(m, kind)]
         if busy:
             return f"{busy[0]} would be computed again for every use in {n.op}"
-        if _takes_vectors(n) and any(_moves_last(m) for m in source.nodes):
+        if self._takes_vectors(n) and any(_moves_last(m) for m in source.nodes):
             return f"{n.op} would read its vectors element by element"
         if self._scatters_rows(source, n):
             return f"{n.op} would compute few rows at a time"
         return None
+
+    def _takes_vectors(self, n: Node) -> bool:
+        """Whether windows are read where they lie.
+
+        On a CPU padding makes a copy, which can rearrange them; on a GPU it is a predicate.
+        """
+        if not isinstance(n.attrs, WindowAttrs):
+            return False
+        return isinstance(self.target, GpuTarget) or not any(n.attrs.pads)
 
     def _scatters_rows(self, source: _Group, n: Node) -> bool:
         """Whether the rows of a product with one matrix, next to each other if copied, are not."""
@@ -161,9 +171,16 @@ class _Fuser:
         """What a product packs stays with the product, not with what computes it."""
         readers = self.graph.consumers.get(n.name, ())
         packed = any(n.op in PACKED.get(reader.op, ()) for reader in readers)
+        packed = packed or self._is_read_transposed(n)
         if packed and any(m.op not in LAYOUT_ONLY for m in source.nodes):
             return f"{n.op} is packed by the product that reads it"
         return None
+
+    def _is_read_transposed(self, n: Node) -> bool:
+        """Whether products on a GPU read a transposed value where it lies: coalesced either way."""
+        readers = self.graph.consumers.get(n.name, ())
+        products = all(reader.op == "matmul" for reader in readers)
+        return isinstance(self.target, GpuTarget) and _moves_last(n) and products
 
     def _epilogue_obstacle(self, source: _Group, producer: Node, n: Node) -> str | None:
         if isinstance(n.attrs, TransposeAttrs) and not _moves_last(n):
@@ -274,11 +291,6 @@ def _is_plain_conv(n: Node, graph: Graph) -> bool:
     """Whether this is a convolution without groups, of f32: other kinds have other tiles."""
     single = type(n.attrs) is ConvAttrs and n.attrs.groups == 1
     return single and all(graph.tensor_type(i).dtype is F32 for i in n.inputs)
-
-
-def _takes_vectors(n: Node) -> bool:
-    """Whether windows are read where they lie: padding makes a copy, which can rearrange them."""
-    return isinstance(n.attrs, WindowAttrs) and not any(n.attrs.pads)
 
 
 def _moves_last(n: Node) -> bool:

@@ -79,6 +79,10 @@ class PrimitiveMethods(ABC):
         """Round a spatial iterator, its loop and the buffer that it indexes up to a multiple."""
         self._step("pad", block, iterator, multiple, *([fill] if fill else []))
 
+    def pad_reduction(self, block: str, iterator: str, multiple: int) -> None:
+        """Round a reduction iterator and its loop up to a multiple, by products of zeros."""
+        self._step("pad_reduction", block, iterator, multiple)
+
     def parallel(self, loop: str) -> None:
         """Run the iterations of a loop on several threads."""
         self._step("parallel", loop)

@@ -56,7 +56,13 @@ def test_others_stay(graph: Graph) -> None:
 
 
 def _made(
-    channels: int, made: str, dtype: DType, layout: str, kernel: int = 3, stride: int = 1
+    channels: int,
+    made: str,
+    dtype: DType,
+    layout: str,
+    kernel: int = 3,
+    stride: int = 1,
+    filters: int = 5,
 ) -> Graph:
     """A convolution along one axis of what is computed before."""
     g = GraphBuilder("f")
@@ -69,7 +75,7 @@ def _made(
         x = g.add("relu", g.add("conv", x, g.constant(square), attrs=make_attrs("conv", one)))
     elif made:
         x = g.add(made, x)
-    weights = rng.standard_normal((5, channels, kernel)).astype(dtype.numpy) / channels
+    weights = rng.standard_normal((filters, channels, kernel)).astype(dtype.numpy) / channels
     values = {"strides": (stride,), "pads": (0, 0), "dilations": (1,), "layout": layout}
     weighted = g.constant(weights.astype(dtype.numpy))
     return g.graph(g.add("conv", x, weighted, attrs=make_attrs("conv", values)))
@@ -87,9 +93,17 @@ def test_who_computes_channels_writes_some_more(
     assert wide in {as_int(d) for d in after.tensor_type(after.nodes[1].name).shape}
 
 
+@for_each("made", ["", "conv"])
+def test_channels_of_many_terms_and_filters_are_copied(made: str) -> None:
+    after = _padded(_made(129, made, F16, "channels_last", filters=16))
+    assert [n.op for n in after.nodes[-2:]] == ["pad", "conv"]
+    assert 136 in {as_int(d) for d in after.tensor_type(after.nodes[-2].name).shape}
+
+
 @for_each(
     "graph",
     [
+        _made(129, "", F16, "channels_last"),  # few filters
         _made(129, "", F32, "channels_first"),  # somebody else's
         _made(129, "conv", F32, "channels_first"),  # what follows a sum is not padded with it
         _made(24, "tanh", F32, "channels_first"),  # too many more

@@ -5,8 +5,9 @@
     matmul(concat(x[M, 64], y[M, 351]), w)  →   matmul(concat(x, pad(y)[M, 352]), padded w)
 
 Then all loads are vectors, each within one pixel. The additional products cost less than scalar
-loads. The producer of the image, or of one part of a concatenation, writes it padded. In f32 a few
-additional channels make reductions that can be split.
+loads. The producer of the image, or of one part of a concatenation, writes it padded; for sums of
+many terms in 16 bits it is copied, if need be. In f32 a few additional channels make reductions
+that can be split.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from tilewright.target.gpu import VECTOR_BYTES
 
 # Terms of a sum that are worth an instruction on matrices.
 MIN_TERMS = 32
+# Terms of a sum, and filters that share them, which are worth a copy of the image.
+MIN_COPIED_TERMS, MIN_COPIED_FILTERS = 128, 16
 # What channels become a multiple of, where they are more than a vector, and how many of them may be
 # added to one that is there: by bits of an element.
 MULTIPLES = {16: (8, 1 / 4), 32: (16, 1 / 8)}
@@ -110,7 +113,12 @@ def _missing(
     missing = -channels % multiple
     pays = missing <= most * channels and (last or x.dtype.bits == 32)
     free = _writes_anywhere(g, n.inputs[0]) and _is_apart(g, n.inputs[0])
-    return missing if missing and pays and free else 0
+    worth = x.dtype.bits == 16 and last and _is_worth_a_copy(weights)
+    return missing if missing and pays and (free or worth) else 0
+
+
+def _is_worth_a_copy(weights: np.ndarray) -> bool:
+    return weights[0].size >= MIN_COPIED_TERMS and len(weights) >= MIN_COPIED_FILTERS
 
 
 def _is_apart(g: Rewriter, value: str) -> bool:

@@ -46,14 +46,14 @@ def pad(func: Func, block: str, iterator: str, multiple: int, fill: str = "") ->
         return func
     buffer = only_buffer(func, old, "pad")
     allocation(func, buffer, "pad", old)
-    loop = _loop(func, spine, old, it)
+    loop = own_loop(func, spine, old, it, "pad")
     size = simplify(ceildiv(it.extent, multiple) * multiple)
     known = buffers(func)
     known[buffer] = _grown(func, old, known[buffer], it, size)
     padded = _padded(old, it, size, known, zeros=fill == "zeros")
     # The block binds the loop, so the whole spine down to it is replaced at once.
     inner = replaced(func, spine, padded)
-    at = _spine_of_loop(inner, block, loop)
+    at = spine_of_loop(inner, block, loop)
     assert isinstance(at[-1], For)
     grown = replaced(inner, at, replace(at[-1], extent=size))
     alloc = allocation(grown, buffer, "pad")
@@ -61,7 +61,8 @@ def pad(func: Func, block: str, iterator: str, multiple: int, fill: str = "") ->
     return replaced(grown, alloc, Alloc(known[buffer], alloc[-1].body))
 
 
-def _spine_of_loop(func: Func, block: str, loop: str) -> Spine:
+def spine_of_loop(func: Func, block: str, loop: str) -> Spine:
+    """The statements from the outermost one down to a loop around a block."""
     spine = block_spine(func, block)
     end = next(n for n, s in enumerate(spine) if isinstance(s, For) and s.name == loop)
     return spine[: end + 1]
@@ -76,7 +77,7 @@ def _iterator(func: Func, block: Block, name: str) -> Iter:
     return found
 
 
-def _loop(func: Func, spine: Spine, block: Block, it: Iter) -> str:
+def own_loop(func: Func, spine: Spine, block: Block, it: Iter, step: str) -> str:
     """The loop that the iterator is bound to, alone and over its whole domain."""
     for s in spine:
         if isinstance(s, For) and it.binding is Var(s.name):
@@ -84,10 +85,11 @@ def _loop(func: Func, spine: Spine, block: Block, it: Iter) -> str:
                 break
             if any(leaf is not block for leaf in leaves(s)):
                 message = f'loop {s.name} is not the loop of block "{block.name}" alone'
-                raise refuse(func, "pad.shared", message, s)
+                raise refuse(func, f"{step}.shared", message, s)
             return s.name
     message = f"iterator {it.name} is not bound to one loop over its whole domain"
-    raise refuse(func, "pad.bound", message, block, focus=it.name, help="pad before any split")
+    help = "pad before any split"
+    raise refuse(func, f"{step}.bound", message, block, focus=it.name, help=help)
 
 
 def _grown(func: Func, block: Block, buffer: Buffer, it: Iter, size: Expr) -> Buffer:

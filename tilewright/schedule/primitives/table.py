@@ -37,6 +37,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "inline": Primitive("inline"),
     "narrow_accumulator": Primitive("narrow_accumulator"),
     "pad": Primitive("pad"),
+    "pad_reduction": Primitive("pad_reduction"),
     "parallel": Primitive("parallel", moves=True),
     "reindex_cache_read": Primitive("reindex_cache_read", names="reindex_cache_read_name"),
     "reorder": Primitive("reorder", moves=True),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -219,3 +220,14 @@ def test_kernels_assemble_without_spills(
         report = reports[launch.name]
         assert (report.spilled, report.stack) == (0, 0)
         assert launch.shared <= H200.max_shared_per_block
+
+
+def test_zeros_that_fill_up_queries_share_no_register_with_scores() -> None:
+    plain = finalize_gpu(_scheduled(attention(64, 256, 40, F16, tile=(64, 128))), H200)
+    module = ModuleBuilder(H200.architecture)
+    emit_launches(module, plain, ())
+    ptx = compile_object(module.text(), H200).decode()
+    lines = re.findall(r"wgmma\.mma_async\S* \{([^}]*)\}, \{([^}]*)\}", ptx)
+    assert lines
+    for scores, queries in lines:
+        assert not set(scores.split(", ")) & set(queries.split(", "))

@@ -245,8 +245,8 @@ def on_accumulators(
     for register, address in zip(old, addresses, strict=False):
         yield f"{register} = load {kind}, ptr {address}, align 4"
     body = "\\0A".join(text)
-    output = ("=&" if zero else "=") + _REGISTERS[acc]
-    operands = [output] * count + [str(i) for i in range(len(old))]
+    # Written before all operands are read: no operand may share a register with them.
+    operands = [f"=&{_REGISTERS[acc]}"] * count + [str(i) for i in range(len(old))]
     operands += ["r" if what.startswith("i32") else "l" for what in more]
     given = [*(f"{kind} {register}" for register in old), *more]
     results = f"{{ {', '.join([kind] * count)} }}"

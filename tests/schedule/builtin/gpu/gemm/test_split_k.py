@@ -3,17 +3,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.for_each import for_each
-from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense
+from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense, on_threads
 from tests.schedule.builtin.gpu.scheduled import H200
-from tests.schedule.builtin.scheduled import sources
+from tests.schedule.builtin.scheduled import assert_replays, sources
+from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import block_graph, reductions
-from tilewright.schedule.builtin.gpu.gemm.split_k import longest_axis, split_k_factor
+from tilewright.schedule.builtin.gpu.gemm.split_k import (
+    longest_axis,
+    padded_axis,
+    split_k_factors,
+)
+from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
+
+
+def _sum(m: int, n: int, k: int) -> Block:
+    ((func, _),) = sources(dense(m, n, k))
+    return next(b for b in block_graph(func).blocks if reductions(b))
 
 
 def _factor(m: int, n: int, k: int, min_k: int = 64, sms: int = 132) -> int:
-    ((func, _),) = sources(dense(m, n, k))
-    block = next(b for b in block_graph(func).blocks if reductions(b))
-    return split_k_factor(block, (64, 64, 64), min_k, replace(H200, sm_count=sms))
+    factors = split_k_factors(_sum(m, n, k), (64, 64, 64), min_k, replace(H200, sm_count=sms))
+    return max(factors)
 
 
 @for_each(
@@ -23,11 +33,29 @@ def _factor(m: int, n: int, k: int, min_k: int = 64, sms: int = 132) -> int:
         (64, 1024, 16),
         (64 * 66, 4096, 2),  # 66 tiles twice are 132
         (64 * 67, 4096, 1),
-        (64, 8 * 15 * 64, 8),  # no power of two divides K further into whole k-tiles
+        (64, 8 * 15 * 64, 64),  # parts of two k-tiles, the last four of zeros
+        (64, 65 * 64, 8),  # of 16 parts of five k-tiles, three would be zeros
     ],
 )
 def test_every_sm_has_a_tile(m: int, k: int, factor: int) -> None:
     assert _factor(m, 64, k) == factor
+
+
+@for_each(
+    ("k", "factor", "extent"),
+    [(4096, 8, None), (1000, 5, None), (1000, 8, 1024), (1001, 2, 1024), (6637, 16, 7168)],
+)
+def test_parts_are_whole_k_tiles(k: int, factor: int, extent: int | None) -> None:
+    assert padded_axis(_sum(64, 64, k), factor, 64) == extent
+
+
+@for_each("sizes", [(16, 16, 1100), (20, 24, 1026)])
+def test_the_last_part_ends_with_zeros(sizes: tuple[int, int, int]) -> None:
+    ((func, constants),) = sources(dense(*sizes))
+    result = schedule_for_gpu(func, constants, H200)
+    assert "pad_reduction(" in str(result.trace)
+    assert_replays(func, result)
+    on_threads(func, result.func, {})
 
 
 def test_no_part_is_too_short() -> None:

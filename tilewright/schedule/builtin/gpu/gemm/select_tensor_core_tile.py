@@ -22,7 +22,7 @@ from tilewright.schedule.analysis.gemm import (
 )
 from tilewright.schedule.builtin.gpu.column_reduction import plan_columns
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import MIN_K
-from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factor
+from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factors
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_cost import TIMES, GemmShape
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     MULTISTAGE_TILES,
@@ -216,8 +216,6 @@ def _with_split_k(
     """A tile with every split-K factor that K allows."""
     m, n, k = tile.sides
     sides = (n, m, k) if tile.swap_ab else tile.sides
-    factor = split_k_factor(block, sides, MIN_SPLIT_K, target)
-    while factor:
+    for factor in split_k_factors(block, sides, MIN_SPLIT_K, target):
         scheduler = TileScheduler.SPLIT_K if factor > 1 else TileScheduler.DATA_PARALLEL
         yield replace(tile, split_k=factor, scheduler=scheduler)
-        factor //= 2

@@ -47,7 +47,8 @@ STAGES = 4
 
 def schedule_simt(sch: Schedule, name: str, tile: SimtTile, target: GpuTarget) -> None:
     """Schedule a GEMM and its epilogue."""
-    schedule_split_k(sch, name, tile.split_k, partial(_schedule_tiles, sch, tile), target)
+    tiles = partial(_schedule_tiles, sch, tile)
+    schedule_split_k(sch, name, tile.split_k, tile.block_k, tiles, target)
 
 
 def _schedule_tiles(sch: Schedule, tile: SimtTile, name: str, reader: str) -> None:

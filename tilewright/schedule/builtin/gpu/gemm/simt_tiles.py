@@ -14,7 +14,7 @@ from tilewright.schedule.analysis.gemm import (
     operand_load,
     size_of,
 )
-from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factor
+from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factors
 from tilewright.target.calibration.sm_90a import SIMT
 from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
@@ -28,8 +28,6 @@ MIN_K = 8
 MIN_SIDE = 4
 # The K that is worth a pass over partial sums, for how many tiles per SM, and the largest factor.
 MIN_SPLIT_K, MAX_TILES_PER_SM, MAX_SPLIT_K = 64, 9, 16
-# How much longer K may become by rounding its parts up to whole k-tiles.
-SPLIT_K_ROUNDING = 1.25
 # Rates of the tiles and times of what is around them, measured on an H200.
 TIMES = SIMT
 
@@ -132,13 +130,9 @@ def _looping(tile: SimtTile, k: int) -> SimtTile:
 
 def _with_split_k(tile: SimtTile, block: Block, target: GpuTarget) -> Iterator[SimtTile]:
     """A tile with every split-K factor that K allows."""
-    most = split_k_factor(
-        block, tile.sides, MIN_SPLIT_K, target, MAX_TILES_PER_SM, SPLIT_K_ROUNDING
-    )
-    factor = min(MAX_SPLIT_K, most)
-    while factor:
-        yield replace(tile, split_k=factor)
-        factor //= 2
+    for factor in split_k_factors(block, tile.sides, MIN_SPLIT_K, target, MAX_TILES_PER_SM):
+        if factor <= MAX_SPLIT_K:
+            yield replace(tile, split_k=factor)
 
 
 def _tiles_per_sm(tile: SimtTile, sizes: tuple[int, ...], target: GpuTarget) -> int:

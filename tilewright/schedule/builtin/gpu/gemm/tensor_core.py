@@ -68,7 +68,7 @@ def schedule_tensor_core(sch: Schedule, name: str, tile: TensorCoreTile, target:
     while tile.fallback is not None and not _can_warp_specialize(sch, name, tile):
         tile = tile.fallback
     tiles = partial(_schedule_tiles, sch, tile, target)
-    schedule_split_k(sch, name, tile.split_k, tiles, target)
+    schedule_split_k(sch, name, tile.split_k, tile.block_k, tiles, target)
 
 
 def _can_warp_specialize(sch: Schedule, name: str, tile: TensorCoreTile) -> bool:
