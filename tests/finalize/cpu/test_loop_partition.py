@@ -12,6 +12,7 @@ from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import For, Func, If
 from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import loops, statements
 
 
@@ -243,6 +244,34 @@ def test_what_follows_a_long_first_part_is_split_again() -> None:
     np.testing.assert_array_equal(found, np.concatenate([given["x"], given["z"]]))
     plain = [s for s in loops(after.body) if "?" not in print_func(replace(after, body=s))]
     assert [as_int(s.extent) for s in plain if s.kind == "serial"] == [5, 6]
+
+
+@for_each("kind", ["parallel", "serial"])
+def test_each_operand_of_a_fused_concatenation_is_copied_without_masks(kind: str) -> None:
+    before = parse_func(
+        f"""
+        func @f(x: f32[44], z: f32[58], out y: f32[102]) {{
+          for p in {kind}(26) {{versioned=1}} {{
+            for i in vectorize(4) {{
+              if p % 13 * 4 + i < 51 {{
+                y[p // 13 * 51 + p % 13 * 4 + i] = select(p % 13 * 4 + i < 22,
+                  x[p // 13 * 22 + p % 13 * 4 + i ? p % 13 * 4 + i < 22],
+                  z[p // 13 * 29 + p % 13 * 4 + i - 22 ? 21 < p % 13 * 4 + i])
+              }}
+            }}
+          }}
+        }}"""
+    )
+    after = loop_partition(before)
+    verify_func(after)
+    given = {"x": np.arange(44, dtype="f4"), "z": np.arange(58, dtype="f4") + 100}
+    found = np.full(102, -1, "f4")
+    run_func(after, {**given, "y": found}, {})
+    rows = [given["x"].reshape(2, 22), given["z"].reshape(2, 29)]
+    np.testing.assert_array_equal(found.reshape(2, 51), np.concatenate(rows, 1))
+    plain = [print_func(replace(after, body=s)) for s in loops(after.body)]
+    plain = [text for text in plain if "?" not in text and "if " not in text]
+    assert [name for name in "xz" for text in plain if f"= {name}[" in text] == ["x", "z"]
 
 
 def test_the_last_iterations_of_a_parallel_loop_run_beside_the_others() -> None:

@@ -18,7 +18,7 @@ otherwise wait for the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
@@ -60,6 +60,8 @@ Extents = Mapping[str, Expr]
 
 # So many iterations that need a guard are split again: other guards hold in most of them.
 MIN_LONG_TAIL = 4
+# So many choices are decided for whole iterations, each by a copy of the code.
+MAX_CHOICES = 4
 
 
 def loop_partition(func: Func) -> Func:
@@ -73,7 +75,7 @@ def _partition(stmt: Stmt) -> Stmt:
         if guards:
             return _split(stmt, _tightest(guards))
         if VERSIONED.is_on(stmt):
-            return replace(stmt, body=_tested(stmt))
+            return replace(stmt, body=_tested(stmt.body))
     return map_stmt(stmt, _partition)
 
 
@@ -129,20 +131,60 @@ def _never_holds(guard: _Guard, loop: For) -> bool:
     return at <= 0 if guard.grows else at >= extent
 
 
-def _tested(loop: For) -> Stmt:
-    """An iteration without guards where they all hold, else as it was."""
-    bare, holds = loop.body, []
-    for path, stmt in statements(loop.body):
-        inner = {s.name: s.extent for s in (*path, stmt) if isinstance(s, For)}
-        for condition in _conditions(stmt):
-            if _is_index_guard(condition) and free_vars(condition) & {*inner}:
-                greatest = upper(simplify(condition.a - condition.b), inner)
-                if greatest is not None and not free_vars(greatest) & {*inner}:
-                    bare = _without(bare, condition)
-                    holds.append(simplify(greatest < 0))
+def _tested(body: Stmt, depth: int = 0) -> Stmt:
+    """An iteration without guards where they all hold, else as it was.
+
+    Where none of its elements is chosen by the first choice, it is tested again without that.
+    """
+    bare, holds = body, []
+    while (found := next(_sometimes_held(bare), None)) is not None:
+        condition, held = found
+        bare = _without(bare, condition)
+        holds.append(held)
     if not holds:
-        return map_stmt(loop.body, _partition)
-    return If(reduce(and_, dict.fromkeys(holds)), bare, rename_loops(loop.body, "rest"))
+        return _partition(body)
+    rest = rename_loops(body, f"rest{depth or ''}")
+    if _worth_copies(rest):
+        rest = _partition(rest)
+    choice = next(_limits(body, _choices), None) if depth < MAX_CHOICES else None
+    never = FALSE if choice is None else _never_chosen(*choice)
+    if choice is not None and never is not FALSE:
+        other = rename_loops(_without(body, _negated(choice[0])), f"else{depth or ''}")
+        rest = If(never, _tested(other, depth + 1), rest)
+    return If(reduce(and_, dict.fromkeys(holds)), _partition(bare), rest)
+
+
+def _sometimes_held(body: Stmt) -> Iterator[tuple[Binary, Expr]]:
+    """Conditions in an iteration, choices first, and when they hold throughout; unless never."""
+    for conditions in (_choices, _conditions):
+        for condition, inner in _limits(body, conditions):
+            greatest = upper(simplify(condition.a - condition.b), inner)
+            if greatest is not None and not free_vars(greatest) & {*inner}:
+                held = simplify(greatest < 0)
+                if held is not FALSE:  # else an inner loop may be split
+                    yield condition, held
+
+
+def _limits(
+    body: Stmt, conditions: Callable[[Stmt], Iterator[Expr]]
+) -> Iterator[tuple[Binary, Extents]]:
+    """The conditions on indices that differ within an iteration, and the loops of those."""
+    for path, stmt in statements(body):
+        inner = {s.name: s.extent for s in (*path, stmt) if isinstance(s, For)}
+        for condition in conditions(stmt):
+            if _is_index_guard(condition) and free_vars(condition) & {*inner}:
+                yield condition, inner
+
+
+def _never_chosen(condition: Binary, inner: Extents) -> Expr:
+    """When a condition holds nowhere in an iteration, as far as is known."""
+    greatest = upper(simplify(condition.b - 1 - condition.a), inner)
+    known = greatest is not None and not free_vars(greatest) & {*inner}
+    return simplify(greatest < 0) if greatest is not None and known else FALSE
+
+
+def _negated(condition: Binary) -> Expr:
+    return simplify(condition.b - 1) < condition.a
 
 
 def _conditions(stmt: Stmt) -> Iterator[Expr]:
@@ -150,6 +192,10 @@ def _conditions(stmt: Stmt) -> Iterator[Expr]:
     if isinstance(stmt, If):
         yield from conjuncts(stmt.cond)
     yield from _masks(stmt)
+    yield from _choices(stmt)
+
+
+def _choices(stmt: Stmt) -> Iterator[Expr]:
     for root in own_expressions(stmt):
         for e in subexpressions(root):
             if isinstance(e, Select):
@@ -200,8 +246,9 @@ def _cut(loop: For, guard: _Guard) -> Stmt:
     tail = _tail(loop, guard, count, rest, body)
     if as_int(count) == 0:
         return map_stmt(loop if loop.kind == "parallel" else tail, _partition)
-    if loop.kind != "parallel" and (as_int(rest) or 0) >= MIN_LONG_TAIL:
-        return seq(_partition(first), _partition_again(tail))
+    if (as_int(rest) or 0) >= MIN_LONG_TAIL:
+        again = _partition_again(replace(tail, kind=loop.kind))
+        return _in_turn(loop, count, _partition(first), again)
     return _in_turn(loop, count, _partition(first), _partition_in(tail))
 
 
@@ -259,10 +306,12 @@ def _copy(loop: For, part: str, start: Expr, count: Expr) -> For:
 
 def _partition_in(part: For) -> For:
     """The first or last iterations, the loops in them partitioned if worth another copy."""
-    again = any(
-        isinstance(s, For) and PARTITION.of(s) == IN_REMAINDERS for s in statements_in(part)
-    )
-    return replace(part, body=_partition(part.body)) if again else part
+    return replace(part, body=_partition(part.body)) if _worth_copies(part) else part
+
+
+def _worth_copies(part: Stmt) -> bool:
+    """Whether the loops in a remainder are partitioned as well."""
+    return any(isinstance(s, For) and PARTITION.of(s) == IN_REMAINDERS for s in statements_in(part))
 
 
 def _without(stmt: Stmt, condition: Expr) -> Stmt:
@@ -271,7 +320,7 @@ def _without(stmt: Stmt, condition: Expr) -> Stmt:
     def value(e: Expr) -> Expr | None:
         if isinstance(e, Select) and e.cond is FALSE:
             return e.b
-        if e is condition:
+        if e is condition or _is_shifted(e, condition):
             return TRUE
         return FALSE if _is_negation(e, condition) else None
 
@@ -282,6 +331,13 @@ def _without(stmt: Stmt, condition: Expr) -> Stmt:
         return s.then if isinstance(s, If) and s.cond is TRUE else None
 
     return rewrite_stmts(map_exprs(stmt, known), drop)
+
+
+def _is_shifted(e: Expr, condition: Expr) -> bool:
+    """Whether `e` is the condition with the same added on both sides."""
+    if not _is_index_guard(e) or not _is_index_guard(condition):
+        return False
+    return as_int(simplify(e.a - e.b - condition.a + condition.b)) == 0
 
 
 def _is_negation(e: Expr, condition: Expr) -> bool:

@@ -6,7 +6,9 @@
     C[...] = A[ramp(3, 64, 4)]             C[...] = shuffle(shuffle(A.rows[...], ...), ...)  ...
 
 A square of n by n elements takes n loads and n log2(n) shuffles, where element by element it took
-n * n of each. Step d of the shuffles exchanges blocks of d by d elements across the diagonal.
+n * n of each. Step d of the shuffles exchanges blocks of d by d elements across the diagonal. Where
+at most half of the columns are there, a vector holds two short rows or more, and squares next to
+each other are transposed at once: of 16 rows of 8 elements, 8 vectors in 3 steps.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.arith.affine import from_affine, split_by, to_affine
-from tilewright.arith.expr import FALSE, TRUE, Expr, Load, Var, const
+from tilewright.arith.expr import FALSE, TRUE, Expr, Load, Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.vector import Ramp, Shuffle
 from tilewright.arith.walk import loads, rewrite
@@ -23,8 +25,8 @@ from tilewright.core.dtypes import BOOL
 from tilewright.ir.loop.nodes import Alloc, Buffer, Func, Seq, Stmt, Store
 from tilewright.ir.loop.walk import buffers, map_stmt
 
-# Fewer columns take fewer loads one element at a time than their rows take shuffles.
-MIN_COLUMNS = 4
+# One column is loaded element by element.
+MIN_COLUMNS = 2
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,48 @@ class _Square:
 
     @property
     def size(self) -> int:
+        """The elements of a column: the rows of the square."""
         return self.columns[0].lanes
 
-    def row(self, i: int) -> Load:
-        """A row as it is loaded."""
+    @property
+    def width(self) -> int:
+        """The elements of a row as it is loaded, a power of two."""
+        return _width(len(self.columns))
+
+    def vector(self, i: int) -> Expr:
+        """The rows that one vector holds: every one of `width` from row `i` on."""
+        return _joined([self._row(n) for n in range(i, self.size, self.width)])
+
+    def _row(self, i: int) -> Load:
         base = simplify(self.base + i * self.stride)
         first, count = self.columns[0], len(self.columns)
         mask = TRUE if first.mask is None else simplify(_of_lane(first.mask, i))
-        if count < self.size and mask is not FALSE:
-            mask = simplify(mask & (Ramp(const(0), 1, self.size) < count))
-        indices = (Ramp(base, 1, self.size),)
+        if count < self.width and mask is not FALSE and not self._ends_within(i):
+            mask = simplify(mask & (Ramp(const(0), 1, self.width) < count))
+        indices = (Ramp(base, 1, self.width),)
         return Load(first.buffer, indices, first.dtype, None if mask is TRUE else mask)
+
+    def _ends_within(self, i: int) -> bool:
+        """Whether a row without its mask reads nothing behind the last row's last element."""
+        stride = as_int(self.stride)
+        if stride is None or stride < 0 or self.columns[0].mask is not None:
+            return False
+        return i * stride + self.width <= (self.size - 1) * stride + len(self.columns)
+
+
+def _width(columns: int) -> int:
+    """The least power of two that is not less."""
+    return 1 << (columns - 1).bit_length()
+
+
+def _joined(parts: Sequence[Expr]) -> Expr:
+    """Vectors of one length as one, in their order."""
+    vectors = list(parts)
+    while len(vectors) > 1:
+        lanes = 2 * vectors[0].lanes
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [Shuffle(a, b, tuple(range(lanes))) for a, b in pairs]
+    return vectors[0]
 
 
 def transpose_loads(func: Func) -> Func:
@@ -101,7 +134,8 @@ class _Transposer:
         while (name := f"{source.buffer}.rows{count}") in self.names:
             count += 1
         self.names.add(name)
-        return Buffer(name, source.dtype, (const(square.size**2),), "register")
+        size = const(square.size * square.width)
+        return Buffer(name, source.dtype, (size,), "register")
 
 
 def _squares(stores: Sequence[Store]) -> Iterator[_Square]:
@@ -169,33 +203,36 @@ def _pays(columns: Sequence[_Strided]) -> bool:
     """Whether a square takes fewer instructions than picking each column from whole vectors.
 
     Code generation picks elements a few apart: with stride s, s loads and s - 1 shuffles a column.
+    A square takes a load for each row, an insertion where a vector holds several, and shuffles.
     """
     index, mask = columns[0].load.indices[0], columns[0].load.mask
     if not (isinstance(index, Ramp) and index.is_dense) or (mask is not None and mask.lanes > 1):
         return True
-    size = index.count
-    return size * size.bit_length() < len(columns) * (2 * index.stride - 1)
+    size, width = index.count, _width(len(columns))
+    shuffles = width * (width.bit_length() - 1)
+    return 2 * size - width + shuffles < len(columns) * (2 * index.stride - 1)
 
 
 def _loading(square: _Square, buffer: Buffer) -> list[Stmt]:
     return [
-        Store(buffer.name, h.indices, square.row(i)) for i, h in enumerate(_held(square, buffer))
+        Store(buffer.name, h.indices, square.vector(i)) for i, h in enumerate(_held(square, buffer))
     ]
 
 
 def _held(square: _Square, buffer: Buffer) -> list[Load]:
-    """The rows where they are held in registers."""
+    """The vectors of rows where they are held in registers."""
     size = square.size
-    return [Load(buffer.name, (Ramp(const(i * size), 1, size),), buffer.dtype) for i in range(size)]
+    ramps = (Ramp(const(i * size), 1, size) for i in range(square.width))
+    return [Load(buffer.name, (ramp,), buffer.dtype) for ramp in ramps]
 
 
 def _transposed(rows: Sequence[Expr]) -> list[Expr]:
-    """The columns of a square of rows."""
-    vectors, size, step = list(rows), len(rows), 1
-    while step < size:
+    """The columns of a square of rows, or of squares that stand next to each other."""
+    vectors, size, step = list(rows), rows[0].lanes, 1
+    while step < len(vectors):
         lower = tuple(p if not p & step else size + p - step for p in range(size))
         upper = tuple(p + step if not p & step else size + p for p in range(size))
-        for i in range(size):
+        for i in range(len(vectors)):
             if not i & step:
                 a, b = vectors[i], vectors[i + step]
                 vectors[i], vectors[i + step] = Shuffle(a, b, lower), Shuffle(a, b, upper)

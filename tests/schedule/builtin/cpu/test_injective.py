@@ -10,6 +10,7 @@ from tilewright.ir.loop.walk import loops
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.manipulation import TransposeAttrs
+from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK
 from tilewright.target.registry import CPUS
 
@@ -78,3 +79,14 @@ def test_lines_shorter_than_a_vector_are_one_by_themselves(width: int, lanes: in
     (result,) = scheduled(graph, CPUS["x86-64-v4"])
     found = [as_int(loop.extent) for loop in loops(result.func.body) if loop.kind == "vectorize"]
     assert found == ([] if lanes is None else [lanes])
+
+
+@for_each(("width", "lanes"), [(3, [6]), (7, [14]), (8, [16])])
+def test_a_short_last_axis_is_a_vector(width: int, lanes: list[int]) -> None:
+    g = GraphBuilder("f")
+    x, y = g.input("x", tensor(F32, 5, width)), g.input("y", tensor(F32, 5, width))
+    graph = g.graph(g.add("concat", x, y, attrs=ConcatAttrs(axis=1)))
+    check(graph, {}, CPUS["x86-64-v4"])
+    (result,) = scheduled(graph, CPUS["x86-64-v4"])
+    found = [as_int(loop.extent) for loop in loops(result.func.body) if loop.kind == "vectorize"]
+    assert found == lanes

@@ -8,6 +8,7 @@ from tilewright.arith.affine import factors, to_affine
 from tilewright.arith.expr import Expr, Select, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, subexpressions
+from tilewright.ir.loop.annotations import VERSIONED
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.ir.loop.walk import loops as loops_of
 from tilewright.schedule.analysis.blocks import (
@@ -24,7 +25,7 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.builtin.cpu.parallelize import is_parallel
 from tilewright.schedule.builtin.cpu.phases import last_axis_phases, schedule_phases
-from tilewright.schedule.builtin.cpu.transpose import crossing_axis, schedule_transposed
+from tilewright.schedule.builtin.cpu.transpose import MIN_ROWS, crossing_axis, schedule_transposed
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
@@ -52,14 +53,14 @@ def schedule_injective(sch: Schedule, block: Block, target: CpuTarget) -> None:
     loops = [loop_of(it) for it in axes]
     extents = [typical_extent(it.extent) for it in axes]
     lanes = target.lanes(value_of(block).dtype.bits)
-    crossing = crossing_axis(block, block_graph(sch.func), target)
+    crossing = crossing_axis(block, block_graph(sch.func), target, MIN_ROWS)
     along = _read_along(block, block_graph(sch.func), lanes) if extents[-1] < lanes else None
     if along is not None and extents[-1] <= MAX_STRANDS:
-        loops, extents = _interleave(sch, block, along, lanes)
+        loops = _interleave(sch, block, along, lanes)
     elif crossing is not None and sch.choose(
         f"{block.name}.blocked_transpose", True, lambda: (False, True)
     ):
-        loops, extents = schedule_transposed(sch, block, crossing, target)
+        loops = schedule_transposed(sch, block, crossing, target)
     elif (phases := last_axis_phases(block, block_graph(sch.func))) > 1:
         loops = schedule_phases(sch, block, phases, target)
     elif extents[-1] >= lanes:
@@ -70,11 +71,13 @@ def schedule_injective(sch: Schedule, block: Block, target: CpuTarget) -> None:
         _write_out_choices(sch, block, loops, extents, inner)
         loops = _shareable(loops, axes[-1].extent, factor)
     elif along is not None:
-        loops, extents = _interleave(sch, block, along, lanes)
+        loops = _interleave(sch, block, along, lanes)
     elif len(loops) > 1:
-        loops.pop()  # too short for a vector, but a division in each iteration costs more
+        _short_line(sch, block, loops.pop())
     if is_parallel(sch, block.name, op_count(block)):
-        parallelize_evenly(sch, block.name, loops, target)
+        shared, *_ = parallelize_evenly(sch, block.name, loops, target)
+        if shared not in loops and as_int(axes[-1].extent) is not None:
+            sch.annotate(shared, VERSIONED.key, 1)  # whole vectors need no masks
 
 
 def _width(sch: Schedule, block: Block, extent: Expr, lanes: int) -> int:
@@ -108,9 +111,18 @@ def _read_along(block: Block, graph: BlockGraph, lanes: int) -> Iter | None:
     return along if long and strides and all(s == 1 for s in strides) else None
 
 
-def _interleave(
-    sch: Schedule, block: Block, along: Iter, lanes: int
-) -> tuple[list[str], list[int]]:
+def _short_line(sch: Schedule, block: Block, line: str) -> None:
+    """Make a last axis too short for a whole vector one of its own length, where it is worth it.
+
+    It is not shared: a division in each iteration costs more.
+    """
+    last, buffers = spatial(block)[-1], block_graph(sch.func).buffers
+    strides = (flat_stride(r, buffers[r.buffer], last.name) for r in reads_of(block))
+    if (as_int(last.extent) or 0) >= MIN_LANES and all(s in (0, 1) for s in strides):
+        sch.vectorize(line)
+
+
+def _interleave(sch: Schedule, block: Block, along: Iter, lanes: int) -> list[str]:
     """Load vectors, store interleaved elements; the loops that may run in parallel.
 
     A line shorter than a vector is one by itself: a masked one would be stored lane by lane, each
@@ -122,8 +134,7 @@ def _interleave(
     sch.reorder(part, loop_of(last), lane)
     sch.unroll(loop_of(last))
     sch.vectorize(lane)
-    extents = [typical_extent(it.extent) for it in outer]
-    return [*map(loop_of, outer), part], [*extents, -(-typical_extent(along.extent) // lanes)]
+    return [*map(loop_of, outer), part]
 
 
 def _keeps_width(block: Block) -> bool:

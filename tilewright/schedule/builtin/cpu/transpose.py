@@ -16,7 +16,6 @@ little.
 from __future__ import annotations
 
 from tilewright.arith.expr import Select, as_int
-from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import loads, subexpressions
 from tilewright.core.dtypes import BOOL
 from tilewright.ir.loop.annotations import PARTITION
@@ -37,14 +36,20 @@ from tilewright.target.cpu import LINE_BYTES, CpuTarget
 
 # Rows of the output that a block of loops writes: each is in a page of its own.
 MAX_ROWS = 128
-# Columns of which squares are made; of fewer, elements are moved one by one.
+# Columns, and rows, of which squares are made; of fewer, elements are moved one by one.
 MIN_COLUMNS = 4
+MIN_ROWS = 4
 # Vectors of a row that are written together.
 LINES = (1, 2, 4)
 
 
-def crossing_axis(block: Block, graph: BlockGraph, target: CpuTarget) -> Iter | None:
-    """The axis along which an input is contiguous and the output is not, if there is one."""
+def crossing_axis(
+    block: Block, graph: BlockGraph, target: CpuTarget, least_rows: int | None = None
+) -> Iter | None:
+    """The axis along which an input is contiguous and the output is not, if there is one.
+
+    It has at least so many rows; without a number, as many as a square.
+    """
     *outer, column = spatial(block)
     lanes, most = _side(block, target), _longest_side(block, target)
     # Conditions are not transposed in registers: a short line of them is not worth a vector.
@@ -57,7 +62,7 @@ def crossing_axis(block: Block, graph: BlockGraph, target: CpuTarget) -> Iter | 
             and flat_stride(r, graph.buffers[r.buffer], column.name) not in (0, 1)
             for r in reads_of(block)
         )
-        if crossing and typical_extent(it.extent) >= lanes:
+        if crossing and typical_extent(it.extent) >= min(lanes, least_rows or lanes):
             return it
     return None
 
@@ -85,34 +90,27 @@ def _chooses(block: Block) -> bool:
     return any(not any(loads(condition)) for condition in choices)
 
 
-def schedule_transposed(
-    sch: Schedule, block: Block, rows: Iter, target: CpuTarget
-) -> tuple[list[str], list[int]]:
-    """Schedule the nest in squares; the loops that may run in parallel, and their extents."""
+def schedule_transposed(sch: Schedule, block: Block, rows: Iter, target: CpuTarget) -> list[str]:
+    """Schedule the nest in squares; the loops that may run in parallel."""
     *outer, column = spatial(block)
     lanes = _side(block, target)
     vectors = max(1, min(LINE_BYTES // _bytes(block), typical_extent(column.extent)) // lanes)
     most = max(1, typical_extent(column.extent) // lanes)
     vectors = sch.choose(f"{block.name}.line", vectors, lambda: [n for n in LINES if n <= most])
-    blocks = -(-typical_extent(rows.extent) // lanes)
-    even = -(-blocks // -(-blocks * lanes // MAX_ROWS))
+    height = min(lanes, as_int(rows.extent) or lanes)
+    blocks = -(-typical_extent(rows.extent) // height)
+    even = -(-blocks // -(-blocks * height // MAX_ROWS))
     whole = largest_divisor(blocks, even)
     squares = whole if 2 * whole >= even else even
-    longest = 2 * MAX_ROWS // lanes
+    longest = 2 * MAX_ROWS // height
     squares = sch.choose(
         f"{block.name}.block", squares, lambda: [n for n in divisors(blocks) if n <= longest]
     )
-    others = [it for it in outer if it is not rows]
-    around = [loop_of(it) for it in others]
-    sizes = (squares, vectors, lanes)
-    loops = [*around, *_squares(sch, around, loop_of(rows), loop_of(column), sizes)]
-    blocks_of = (rows, squares * lanes), (column, vectors * lanes)
-    extents = [typical_extent(it.extent) for it in others]
-    extents += [-(-typical_extent(it.extent) // n) for it, n in blocks_of]
-    if as_int(simplify(column.extent % (vectors * lanes))) != 0:
-        loops.pop()  # the last iteration has guards, which fusing would spread over all iterations
-        extents.pop()
-    return loops, extents
+    around = [loop_of(it) for it in outer if it is not rows]
+    sizes = (squares, height, vectors, lanes)
+    chunk, line = _squares(sch, around, loop_of(rows), loop_of(column), sizes)
+    # A line of unknown length has exact remainders, which only its own loop can have.
+    return [*around, chunk] if as_int(column.extent) is None else [*around, chunk, line]
 
 
 def transpose_at(sch: Schedule, name: str, at: str, target: CpuTarget) -> None:
@@ -126,16 +124,17 @@ def transpose_at(sch: Schedule, name: str, at: str, target: CpuTarget) -> None:
     loops = sch.reverse_compute_at(name, at)
     row, column = loops[block.iters.index(rows)], loops[-1]
     around = [loop for loop in loops if loop not in (row, column)]
-    _squares(sch, around, row, column, (1, 1, _side(block, target)))
+    side = _side(block, target)
+    _squares(sch, around, row, column, (1, side, 1, side))
 
 
 def _squares(
-    sch: Schedule, around: list[str], rows: str, columns: str, sizes: tuple[int, int, int]
+    sch: Schedule, around: list[str], rows: str, columns: str, sizes: tuple[int, int, int, int]
 ) -> tuple[str, str]:
     """Cut two loops into squares of vectors; the loops over blocks of rows, and over lines."""
-    squares, vectors, lanes = sizes
+    squares, height, vectors, lanes = sizes
     line, vector, lane = sch.split(columns, [None, vectors, lanes])
-    chunk, square, row = sch.split(rows, [None, squares, lanes])
+    chunk, square, row = sch.split(rows, [None, squares, height])
     sch.reorder(*around, chunk, line, square, vector, row, lane)
     sch.unroll(vector)
     sch.unroll(row)
