@@ -6,10 +6,11 @@ import pytest
 from tests.differential.native import check_native, random_inputs
 from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import check, kinds, scheduled
-from tilewright.arith.expr import Expr, Var
+from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.walk import loops
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.conv.sliding_window import arrange
@@ -148,6 +149,15 @@ def test_tiles_have_many_rows_whatever_the_number_of_lines(lines: int, rows: int
     (kernel,) = scheduled(graph, CPUS["x86-64-v4"])
     assert f"in unroll({rows})" in print_func(kernel.func)
     assert ("shift_inwards" in print_func(kernel.func)) == (lines % rows != 0)
+
+
+@for_each("width, lanes", [(3, 4), (7, 8), (8, 8), (9, 16), (40, 16)])
+def test_a_short_line_of_pixels_is_a_short_vector(width: int, lanes: int) -> None:
+    graph = _windows("max_pool", "channels_first", 3, (10, width))
+    check(graph, {}, CPUS["x86-64-v4"])
+    (result,) = scheduled(graph, CPUS["x86-64-v4"])
+    found = [as_int(loop.extent) for loop in loops(result.func.body) if loop.kind == "vectorize"]
+    assert set(found) == {lanes}
 
 
 def test_a_copy_that_transposes_stays_one() -> None:

@@ -56,6 +56,8 @@ from tilewright.target.cpu import LINE_BYTES, CpuTarget
 MAX_TAPS = 8
 MAX_ROWS = 8
 MAX_VECTORS = 8
+# The least elements of a vector.
+MIN_LANES = 4
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,7 @@ def _choose(
 
     The registers hold its accumulators, the taps of a window row, and the pixels in use.
     """
-    lanes = target.lanes(value_of(block).dtype.bits)
+    lanes = _lanes(block, axes, along, target)
     columns = typical_extent(axes.column.extent)
     whole = max(1, -(-columns // lanes) if along else columns // lanes)
     taps = as_int(reductions(block)[-1].extent) or 1
@@ -274,6 +276,15 @@ def _choose(
         lambda height: cost((height, vectors))[1],
     )
     return Microkernel(rows, vectors * lanes, lanes)
+
+
+def _lanes(block: Block, axes: StencilAxes, along: bool, target: CpuTarget) -> int:
+    """The elements of a vector: half of one, or less, where a line of pixels is not longer."""
+    lanes = target.lanes(value_of(block).dtype.bits)
+    line = as_int(axes.column.extent)
+    while along and line is not None and lanes // 2 >= max(line, MIN_LANES):
+        lanes //= 2
+    return lanes
 
 
 def _may_overlap(axes: StencilAxes, rows: int) -> bool:
