@@ -11,6 +11,7 @@ from tilewright.finalize.cpu.edge_tiles import edge_tiles
 from tilewright.finalize.cpu.interleave_stores import interleave_stores
 from tilewright.finalize.cpu.known_masks import known_masks
 from tilewright.finalize.cpu.loop_partition import loop_partition
+from tilewright.finalize.cpu.padding_last import padding_last
 from tilewright.finalize.cpu.repeat_loads import repeat_loads
 from tilewright.finalize.cpu.shift_inwards import shift_inwards
 from tilewright.finalize.cpu.transpose_loads import transpose_loads
@@ -31,6 +32,7 @@ STEPS: tuple[Step, ...] = (
     ("compact-buffers", compact_buffers),
     ("flatten", flatten),
     ("shift-inwards", shift_inwards),
+    ("padding-last", padding_last),
     ("edge-tiles", edge_tiles),
     ("loop-partition", loop_partition),
     ("vectorize", vectorize),

@@ -87,6 +87,10 @@ VERSIONED = Annotation(
     "versioned",
     "Each iteration of a loop tests once whether any guard is needed, and has a version without.",
 )
+PADDING_LAST = Annotation(
+    "padding_last",
+    "The iterations of a reduction that only meet padding come last, in a loop without masks.",
+)
 PREFETCH = Annotation(
     "prefetch",
     "Each iteration of a loop prefetches the vectors that it will load so many iterations later.",
@@ -120,6 +124,7 @@ ANNOTATIONS = {
         SHIFT_INWARDS,
         PARTITION,
         VERSIONED,
+        PADDING_LAST,
         PREFETCH,
         OUTLINED,
         BIND,

@@ -8,9 +8,9 @@
 
 Every FMA has an input element of its own, so loads are the bottleneck. The taps along the last axis
 of the window are unrolled, and neighbouring pixels reuse loaded vectors. With channels innermost,
-padding is a condition on whole vectors: the loops over tiles and window rows are partitioned where
-it begins and ends, so that the middle has no guards and needs no copy. With pixels innermost it is
-a condition on lanes: a padded copy is made, one channel at a time.
+padding is a condition on whole vectors: the loop over tiles is partitioned where it begins and
+ends, and window rows that lie in it come last, so that the middle has no guards and needs no copy.
+With pixels innermost it is a condition on lanes: a padded copy is made, one channel at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from math import prod
 from tilewright.arith.expr import Binary, Expr, Load, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, subexpressions
-from tilewright.ir.loop.annotations import PARTITION, SHIFT_INWARDS
+from tilewright.ir.loop.annotations import PADDING_LAST, PARTITION, SHIFT_INWARDS
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
     BlockGraph,
@@ -152,6 +152,8 @@ def schedule_depthwise(
     unroll_and_vectorize(sch, last, row, vector, lane)
     for loop in (at, *sums):
         sch.annotate(loop, PARTITION.key, 1)
+    for loop in () if along else sums:
+        sch.annotate(loop, PADDING_LAST.key, 1)
     sch.decompose_reduction(block.name, (sums or [last])[0])
     sch.set_scope(block.writes[0].buffer, "register")
     _parallelize(sch, block, axes, tile, outer, target)
