@@ -36,10 +36,11 @@ def expr(cls: type[T]) -> type[T]:
 class Expr(metaclass=Interned):
     """Base of all expressions; `dtype` is the element type, `lanes` > 1 marks a vector value."""
 
-    __slots__ = ("_free_vars", "_lanes")
+    __slots__ = ("_free_vars", "_kinds", "_lanes")
     dtype: DType
     _lanes: int
     _free_vars: frozenset[str]  # see `walk.free_vars`
+    _kinds: int  # see `walk.contains`
 
     @property
     def lanes(self) -> int:

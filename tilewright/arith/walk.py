@@ -177,8 +177,30 @@ def _find_free_vars(e: Expr) -> frozenset[str]:
     return frozenset().union(*map(free_vars, operands(e)))
 
 
+def contains(e: Expr, kind: type[Expr]) -> bool:
+    """Whether a node of a class occurs in `e`."""
+    return _kinds(e) & _BITS[kind] != 0
+
+
+_BITS = {kind: 1 << number for number, kind in enumerate(_CHILDREN)}
+
+
+def _kinds(e: Expr) -> int:
+    """The classes of the nodes of `e`, a bit each."""
+    try:
+        return e._kinds
+    except AttributeError:
+        found = _BITS[type(e)]
+        for operand in _CHILDREN[type(e)](e):
+            found |= _kinds(operand)
+        object.__setattr__(e, "_kinds", found)
+        return found
+
+
 def loads(e: Expr) -> Iterator[Load]:
     """Every distinct load in `e`."""
+    if not contains(e, Load):
+        return iter(())
     found = _LOADS.get(e)
     if found is None:
         found = _LOADS.keep(e, tuple(x for x in subexpressions(e) if isinstance(x, Load)))

@@ -23,7 +23,7 @@ from functools import reduce
 from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.expr import TRUE, Expr, Load, binary, const
 from tilewright.arith.vector import Lane
-from tilewright.arith.walk import free_vars, loads, operands, rewrite, subexpressions
+from tilewright.arith.walk import contains, free_vars, loads, operands, rewrite, subexpressions
 from tilewright.core.dtypes import I64
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, If, Seq, Stmt, Store
 from tilewright.ir.loop.walk import expressions, map_stmt, own_expressions, seq
@@ -65,11 +65,11 @@ def _lane(e: Expr, number: int) -> Expr:
 
 def report_indices(func: Func) -> Func:
     """The function with a statement for each check, and a parameter for what they report."""
-    seen: set[Expr] = set()
     sites = {
         x.site
         for e in expressions(func.body)
-        for x in subexpressions(e, seen)
+        if contains(e, CheckedIndex)
+        for x in subexpressions(e)
         if isinstance(x, CheckedIndex)
     }
     if not sites:

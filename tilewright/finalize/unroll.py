@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
+from tilewright.arith.affine import Affine, from_affine, single, to_affine
 from tilewright.arith.expr import TRUE, Const, Expr, Load, Var, as_int, const
 from tilewright.arith.known_lanes import known_lanes
-from tilewright.arith.simplify import simplify
+from tilewright.arith.simplify import is_index, simplify
+from tilewright.arith.vector import Ramp
 from tilewright.arith.walk import free_vars, loads, map_children
 from tilewright.ir.loop.nodes import For, Func, If, Seq, Stmt, Store
 from tilewright.ir.loop.walk import map_stmt, seq
 
 EMPTY = Seq(())
+_Sum = tuple[tuple[tuple[str, int], ...], Affine]
+"""The strides of an index in the loops that are written out, and the rest of it."""
 
 
 def unroll(func: Func) -> Func:
@@ -29,6 +34,7 @@ class _Unroller:
     def __init__(self) -> None:
         self.values: dict[str, Expr] = {}
         self._made: dict[tuple[Expr | None, ...], Expr] = {}
+        self._sums: dict[tuple[Expr, frozenset[str]], _Sum | None] = {}
 
     def stmt(self, stmt: Stmt) -> Stmt:
         """A statement with its unrolled loops written out; a constant guard disappears."""
@@ -37,7 +43,7 @@ class _Unroller:
         if not self.values:
             return map_stmt(stmt, self.stmt)
         if isinstance(stmt, Store):
-            indices = tuple(simplify(self.expr(i)) for i in stmt.indices)
+            indices = tuple(map(self.index, stmt.indices))
             mask = None if stmt.mask is None else self.expr(stmt.mask)
             if mask is not None and not any(known_lanes(mask) or (True,)):
                 return EMPTY  # a copy past the end: what it would load may not exist
@@ -57,10 +63,41 @@ class _Unroller:
     def _new(self, e: Expr) -> Expr:
         if isinstance(e, Var):
             return self.values.get(e.name, e)
-        copy = map_children(e, self.expr)
-        if not isinstance(copy, Load):
-            return copy
-        return Load(copy.buffer, tuple(map(simplify, copy.indices)), copy.dtype, copy.mask)
+        if not isinstance(e, Load):
+            return map_children(e, self.expr)
+        mask = None if e.mask is None else self.expr(e.mask)
+        if mask is TRUE:
+            mask = None
+        return Load(e.buffer, tuple(map(self.index, e.indices)), e.dtype, mask)
+
+    def index(self, e: Expr) -> Expr:
+        """An index in the current copy, simplified."""
+        if isinstance(e, Ramp):
+            return Ramp(self.index(e.base), e.stride, e.count)
+        names = self.values.keys() & free_vars(e)
+        if not names:
+            return simplify(e)
+        terms = self._terms(e, names)
+        if terms is None:
+            return simplify(self.expr(e))
+        steps, rest = terms
+        offset = sum(step * (as_int(self.values[name]) or 0) for name, step in steps)
+        return from_affine(rest.shift(offset))
+
+    def _terms(self, e: Expr, names: Set[str]) -> _Sum | None:
+        """The strides of an index in the loops that are written out, and what is left of it.
+
+        None where it is not a sum of them: copies of such an index are simplified one by one.
+        """
+        key = (e, frozenset(names))
+        if key not in self._sums:
+            form = to_affine(simplify(e)) if is_index(e) else single(e)
+            steps = {a.name: c for a, c in form.coeffs.items() if isinstance(a, Var)}
+            rest = {a: c for a, c in form.coeffs.items() if names.isdisjoint(free_vars(a))}
+            known = tuple((name, step) for name, step in steps.items() if name in names)
+            whole = len(known) + len(rest) == len(form.coeffs)
+            self._sums[key] = (known, Affine(rest, form.constant)) if whole else None
+        return self._sums[key]
 
     def _written_out(self, loop: For) -> Stmt:
         extent = as_int(loop.extent)

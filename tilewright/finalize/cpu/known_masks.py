@@ -16,7 +16,7 @@ from tilewright.arith.expr import Broadcast, Expr, Load, const
 from tilewright.arith.known_lanes import known_lanes
 from tilewright.arith.simplify import simplify
 from tilewright.arith.vector import Ramp, Shuffle
-from tilewright.arith.walk import rewrite, subexpressions
+from tilewright.arith.walk import contains, loads, rewrite
 from tilewright.core.dtypes import BOOL
 from tilewright.ir.loop.nodes import Func, Stmt, Store
 from tilewright.ir.loop.walk import map_exprs, rewrite_stmts
@@ -25,13 +25,13 @@ from tilewright.ir.loop.walk import map_exprs, rewrite_stmts
 def known_masks(func: Func) -> Func:
     """`func` without masks of which all lanes are active, and short strided loads without any."""
     memo: dict[Expr, Expr] = {}
-    body = map_exprs(func.body, lambda e: e if _is_checked(e) else rewrite(e, _load, memo))
-    return replace(func, body=rewrite_stmts(body, _store))
 
+    def bare(e: Expr) -> Expr:
+        # Where an index is checked, that is done where the masks of its loads hold.
+        masked = any(load.mask is not None for load in loads(e))
+        return rewrite(e, _load, memo) if masked and not contains(e, CheckedIndex) else e
 
-def _is_checked(e: Expr) -> bool:
-    """Whether an index is checked: that is done where the masks of its loads hold."""
-    return any(isinstance(x, CheckedIndex) for x in subexpressions(e))
+    return replace(func, body=rewrite_stmts(map_exprs(func.body, bare), _store))
 
 
 def _active(mask: Expr | None) -> range | None:

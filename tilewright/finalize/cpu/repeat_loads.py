@@ -15,7 +15,7 @@ from tilewright.arith.expr import Binary, Expr, Load
 from tilewright.arith.known_lanes import known_lanes
 from tilewright.arith.simplify import simplify
 from tilewright.arith.vector import Ramp, Shuffle
-from tilewright.arith.walk import rewrite
+from tilewright.arith.walk import loads, rewrite
 from tilewright.core.dtypes import BOOL
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import map_exprs
@@ -24,7 +24,12 @@ from tilewright.ir.loop.walk import map_exprs
 def repeat_loads(func: Func) -> Func:
     """`func` with repeated elements loaded once."""
     memo: dict[Expr, Expr] = {}
-    return replace(func, body=map_exprs(func.body, lambda e: rewrite(e, _picked, memo)))
+
+    def once(e: Expr) -> Expr:
+        gathers = any(not isinstance(i, Ramp) for load in loads(e) for i in load.indices)
+        return rewrite(e, _picked, memo) if gathers else e
+
+    return replace(func, body=map_exprs(func.body, once))
 
 
 def _picked(e: Expr) -> Expr | None:

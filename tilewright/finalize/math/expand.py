@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tilewright.arith.expr import Call, Expr, cast
-from tilewright.arith.walk import rewrite
+from tilewright.arith.walk import contains, rewrite
 from tilewright.core.dtypes import BOOL, F16, F32
 from tilewright.finalize.math.table import EXPANSIONS, Expansion
 from tilewright.ir.loop.nodes import Func
@@ -26,7 +26,7 @@ def expand_calls(e: Expr, memo: dict[Expr, Expr] | None = None, table: Table = E
 
     exp(x)  -->  a polynomial of `fma`s, times a power of two made with a shift
     """
-    return rewrite(e, lambda x: _expanded(x, table), memo)
+    return rewrite(e, lambda x: _expanded(x, table), memo) if contains(e, Call) else e
 
 
 def _expanded(e: Expr, table: Table) -> Expr | None:
