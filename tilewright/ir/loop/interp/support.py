@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -154,7 +154,8 @@ def load_lanes(
 ) -> Array:
     """A vector load: zero in the lanes where the mask is false."""
     if mask is True and _all_inside(array, indices):  # by far most loads
-        return cast(Array, array[indices])
+        found: Array = array[indices]
+        return found
     active, places = _lanes(buffer, array, indices, mask, lanes, site)
     result = np.zeros(lanes, array.dtype)
     result[active] = array[places]
