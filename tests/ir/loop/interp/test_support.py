@@ -4,11 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.for_each import for_each
 from tilewright.core.dtypes import BOOL, F32, I8, I32, I64, U8
 from tilewright.core.errors import ExecutionError
 from tilewright.ir.loop.interp import support
+from tilewright.ir.scalar_semantics import call_value, quiet
 
 
 @for_each("a", [-7, -1, 0, 5, 8])
@@ -52,6 +55,19 @@ def test_calls_give_what_the_interpreter_holds():
     assert isinstance(support.call("isnan", BOOL, F32, np.float32(1)), bool)
     assert isinstance(support.call("abs", I32, I32, -3), int)
     assert isinstance(support.call("exp", F32, F32, np.float32(0)), np.float32)
+
+
+@given(*(st.floats(width=32) for _ in range(3)))
+@example(1 + 2**-12, 1 + 2**-12, 2**-80)  # rounding in f64 first would give another result
+@example(1e30, 1e30, 1.0)
+@example(0.0, -1.0, 0.0)
+def test_fma_rounds_once(a: float, b: float, c: float):
+    args = [np.float32(x) for x in (a, b, c)]
+    with quiet():
+        found, expected = support.call("fma", F32, F32, *args), call_value("fma", F32, *args)
+    assert isinstance(found, np.float32)
+    np.testing.assert_array_equal(found, expected)
+    assert np.signbit(found) == np.signbit(expected) or np.isnan(found)
 
 
 def test_lanes_write_in_order():

@@ -78,10 +78,21 @@ def bitcast(a: Any, source: DType, dtype: DType) -> Any:
     return _plain(bitcast_value(np.array(a, source.numpy), dtype), dtype)
 
 
+def _fma(a: Any, b: Any, c: Any) -> Any:
+    """`a * b + c` of f32: in f64 the product is exact, and mostly the sum, too."""
+    product, addend = float(a) * float(b), float(c)
+    total = product + addend
+    back = total - product
+    error = (product - (total - back)) + (addend - back)
+    return np.float32(total) if error == 0 else _plain(call_value("fma", F32, a, b, c), F32)
+
+
 def call(fn: str, dtype: DType, source: DType, *args: Any) -> Any:
     """A function of scalars."""
     if fn == "isnan":
         return bool(args[0] != args[0])
+    if fn == "fma" and dtype is F32:
+        return _fma(*args)
     if fn in FUNCTIONS and (dtype is F32 or dtype is F64):
         return dtype.numpy.type(FUNCTIONS[fn](*map(np.float64, args)))
     return _plain(call_value(fn, dtype, *(source.numpy.type(a) for a in args)), dtype)
