@@ -16,6 +16,7 @@ RULES = {
     "depthwise": "one reduction over windows of single channels: depthwise convolution, pooling",
     "register_blocked": "one reduction along other axes than the last: register tiles, epilogue",
     "column_reduction": "one reduction down columns: a few rows at a time, epilogue on each panel",
+    "short_rows": "one reduction of rows of two vectors at most: as many rows at once as lanes",
     "rowwise": "reductions along the last axis: softmax, norms; all blocks share the rows",
     "fallback": "anything else: each nest for itself",
     "attention": "a loop of independent iterations, each several nests with reductions",

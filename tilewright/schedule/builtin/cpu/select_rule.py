@@ -30,6 +30,7 @@ from tilewright.schedule.builtin.cpu.injective import schedule_injective
 from tilewright.schedule.builtin.cpu.opaque import schedule_opaque
 from tilewright.schedule.builtin.cpu.recurrence import schedule_recurrence, steps_loop
 from tilewright.schedule.builtin.cpu.rowwise import row_axes, schedule_rowwise
+from tilewright.schedule.builtin.cpu.short_rows import is_short_rows, schedule_short_rows
 from tilewright.schedule.builtin.cpu.small_transforms import (
     schedule_formula,
     schedule_small_transforms,
@@ -88,13 +89,16 @@ def _schedule_reductions(
             return "amx"
     staged = small_transform_blocks(graph)
     inline_copies(sch, graph, staged)
-    possible = _possible_rules(block_graph(sch.func), [b.name for b in sums], constants)
+    graph = block_graph(sch.func)
+    possible = _possible_rules(graph, [b.name for b in sums], constants, target)
     best = next(possible)
     rule = sch.choose("rule", best, lambda: (best, *possible))
     return _SCHEDULES[rule](sch, sums[0].name, staged, constants, target)
 
 
-def _possible_rules(graph: BlockGraph, sums: list[str], constants: frozenset[str]) -> Iterator[str]:
+def _possible_rules(
+    graph: BlockGraph, sums: list[str], constants: frozenset[str], target: CpuTarget
+) -> Iterator[str]:
     """The rules for a function with reductions, the best first."""
     if len(graph.outputs) == 1:  # else the whole result of an earlier block is an output
         rows = row_axes(graph)
@@ -112,6 +116,8 @@ def _possible_rules(graph: BlockGraph, sums: list[str], constants: frozenset[str
             yield "register_blocked"
             if axes.packed_b is not None and axes.m is not None and _many_rows(axes.m):
                 return  # without tiles, each row would load the operand from memory
+        if one is not None and axes is None and is_short_rows(one, graph, target):
+            yield "short_rows"
         if rows is not None:
             yield "rowwise"
     yield "fallback"
@@ -168,6 +174,15 @@ def _schedule_column_reduction(
     return "column_reduction"
 
 
+def _schedule_short_rows(
+    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
+) -> str:
+    """Many short rows at once, their epilogue on each vector of results."""
+    epilogue = _with_one_epilogue(sch, name, staged, "register", target)
+    schedule_short_rows(sch, name, epilogue, target)
+    return "short_rows"
+
+
 def _with_one_epilogue(
     sch: Schedule, name: str, staged: frozenset[str], scope: str, target: CpuTarget
 ) -> str:
@@ -209,5 +224,6 @@ _SCHEDULES = {
     "depthwise": _schedule_depthwise,
     "register_blocked": _schedule_register_blocked,
     "rowwise": _schedule_rowwise,
+    "short_rows": _schedule_short_rows,
     "fallback": _schedule_fallback,
 }
