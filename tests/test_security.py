@@ -17,7 +17,7 @@ from tilewright.core.dtypes import F32
 from tilewright.core.errors import Error, ParseError
 from tilewright.frontends.onnx.model.sparse import MAX_ELEMENTS
 from tilewright.frontends.onnx.model.validate import MAX_NODES
-from tilewright.ir.graph.text import parse_graph
+from tilewright.ir.graph.parse import parse_graph
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Buffer, For, Func, Store
 from tilewright.ir.loop.parse import parse_func

@@ -12,7 +12,8 @@ import numpy as np
 from tilewright.core.atomic_write import atomic_write
 from tilewright.core.errors import ConfigError
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ir.graph.text import is_inline, parse_graph, print_graph
+from tilewright.ir.graph.parse import parse_graph
+from tilewright.ir.graph.text import is_inline, print_graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.typecheck import check_types

@@ -41,6 +41,7 @@ _XLA_FAMILY = (
         "shapes, then explicit buffers.",
         files=(
             "tilewright/ir/graph/text.py",
+            "tilewright/ir/graph/parse.py",
             "tilewright/ir/tensor/text.py",
             "tilewright/ir/loop/text.py",
             "tilewright/ir/loop/parse.py",

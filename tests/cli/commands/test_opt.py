@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli.invoke import fail, succeed, succeed_json
-from tilewright.ir.graph.text import parse_graph
+from tilewright.ir.graph.parse import parse_graph
 from tilewright.ops.attrs import make_attrs
 
 TEXT = """\

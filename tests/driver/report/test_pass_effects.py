@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.for_each import for_each
 from tilewright.driver.pipeline import passes_for
 from tilewright.driver.report.pass_effects import IMPORT, PassEffect, pass_effects, roofline_of
-from tilewright.ir.graph.text import parse_graph
+from tilewright.ir.graph.parse import parse_graph
 from tilewright.ir.types import TYPICAL_SIZE
 from tilewright.ops.attrs import make_attrs
 from tilewright.passes.context import PassContext

@@ -13,7 +13,8 @@ from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import BOOL, F32, I64
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ir.graph.text import parse_graph, print_graph
+from tilewright.ir.graph.parse import parse_graph
+from tilewright.ir.graph.text import print_graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs

@@ -6,7 +6,7 @@ from tests.for_each import for_each
 from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.core.dtypes import F32
-from tilewright.ir.graph.text import parse_graph
+from tilewright.ir.graph.parse import parse_graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
