@@ -5,9 +5,10 @@ from hypothesis import given
 from tests.arith.strategies import BUFFERS, World, index_exprs, typed_exprs, worlds
 from tests.for_each import for_each
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import Const, Expr, Load, Var, const
+from tilewright.arith.expr import Binary, Call, Const, Expr, Load, Select, Var, const
 from tilewright.arith.text import parse_expr, print_expr
 from tilewright.arith.walk import (
+    contains,
     free_vars,
     loads,
     map_children,
@@ -107,6 +108,13 @@ def test_subexpressions_of_shared_parts_take_no_exponential_time() -> None:
         e = e * e
     assert len(list(subexpressions(e))) == 101
     assert free_vars(e) == {"x"}
+
+
+@given(typed_exprs())
+def test_contained_classes_are_those_of_the_subexpressions(e: Expr) -> None:
+    classes = {type(x) for x in subexpressions(e)}
+    for kind in (Binary, Call, Const, Load, Select, Var):
+        assert contains(e, kind) == (kind in classes)
 
 
 def test_loads() -> None:

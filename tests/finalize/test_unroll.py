@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from tilewright.arith.walk import loads
+from tilewright.arith.expr import const
+from tilewright.arith.simplify import simplify
+from tilewright.arith.text import parse_expr
+from tilewright.arith.vector import Ramp
+from tilewright.arith.walk import loads, substitute
 from tilewright.finalize.unroll import unroll
 from tilewright.ir.loop.interp.run import run_func
-from tilewright.ir.loop.nodes import For
+from tilewright.ir.loop.nodes import For, Store
 from tilewright.ir.loop.text import parse_func, print_func
-from tilewright.ir.loop.walk import expressions, loops
+from tilewright.ir.loop.walk import expressions, loops, statements_in
 
 TEXT = """
 func @f(x: f32[10], out y: f32[10]) {
@@ -104,3 +109,31 @@ def test_an_extent_that_mentions_an_unrolled_variable_stays_a_loop() -> None:
     after = unroll(parse_func(text))
     assert [str(loop.extent) for loop in loops(after.body)] == ["1", "2", "3"]
     assert {loop.kind for loop in loops(after.body)} == {"serial"}
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "i * 8 + j * 2 + k",
+        "k * 5 - i - j + 3",
+        "7 - k - i",
+        "i * N + j",
+        "(i * 4 + j) // 3 + k",
+        "k * 16 + i * 4 - i * 4 + j",
+        "min(i + k, 9)",
+    ],
+)
+def test_indices_are_those_that_simplify_gives(index: str) -> None:
+    text = f"""
+    func @f(x: f32[100], out y: f32[100]) {{
+      for k in serial(3) {{ for i in unroll(3) {{ for j in unroll(2) {{
+        y[ramp({index}, 1, 4)] = x[{index}] }} }} }}
+    }}"""
+    copies = [s for s in statements_in(unroll(parse_func(text)).body) if isinstance(s, Store)]
+    assert len(copies) == 6
+    for n, store in enumerate(copies):
+        (value,) = loads(store.value)
+        values = {"i": const(n // 2), "j": const(n % 2)}
+        expected = simplify(substitute(parse_expr(index), values))
+        assert value.indices == (expected,)
+        assert store.indices == (Ramp(expected, 1, 4),)

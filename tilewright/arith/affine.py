@@ -188,7 +188,7 @@ def from_affine(form: Affine) -> Expr:
             result = Binary("add", result, _term(atom, c))
         else:
             result = Binary("sub", result, _term(atom, -c))
-    return _with_constant(result, constant)
+    return with_constant(result, constant)
 
 
 def _ordered(form: Affine) -> list[tuple[Expr, int]]:
@@ -202,7 +202,8 @@ def _term(atom: Expr, coefficient: int) -> Expr:
     return atom if coefficient == 1 else Binary("mul", atom, Const(coefficient))
 
 
-def _with_constant(sum_: Expr | None, constant: int) -> Expr:
+def with_constant(sum_: Expr | None, constant: int) -> Expr:
+    """The canonical expression of a sum, if there is one, and a constant behind it."""
     if sum_ is None:
         return Const(constant)
     if constant == 0:

@@ -202,9 +202,20 @@ def loads(e: Expr) -> Iterator[Load]:
     if not contains(e, Load):
         return iter(())
     found = _LOADS.get(e)
-    if found is None:
-        found = _LOADS.keep(e, tuple(x for x in subexpressions(e) if isinstance(x, Load)))
-    return iter(found)
+    return iter(found if found is not None else _LOADS.keep(e, tuple(_find_loads(e))))
+
+
+def _find_loads(e: Expr) -> Iterator[Load]:
+    seen: set[Expr] = set()
+    stack = [e]
+    while stack:
+        x = stack.pop()
+        if x in seen:
+            continue
+        seen.add(x)
+        if isinstance(x, Load):
+            yield x
+        stack += [operand for operand in operands(x) if contains(operand, Load)]
 
 
 _LOADS: Memo[Expr, tuple[Load, ...]] = Memo()

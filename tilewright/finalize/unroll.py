@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import replace
 
-from tilewright.arith.affine import Affine, from_affine, single, to_affine
+from tilewright.arith.affine import Affine, from_affine, single, to_affine, with_constant
 from tilewright.arith.expr import TRUE, Const, Expr, Load, Var, as_int, const
 from tilewright.arith.known_lanes import known_lanes
 from tilewright.arith.simplify import is_index, simplify
@@ -15,8 +15,8 @@ from tilewright.ir.loop.nodes import For, Func, If, Seq, Stmt, Store
 from tilewright.ir.loop.walk import map_stmt, seq
 
 EMPTY = Seq(())
-_Sum = tuple[tuple[tuple[str, int], ...], Affine]
-"""The strides of an index in the loops that are written out, and the rest of it."""
+_Sum = tuple[tuple[tuple[str, int], ...], Expr | None, int]
+"""The strides of an index in the loops that are written out, the rest of it, and a constant."""
 
 
 def unroll(func: Func) -> Func:
@@ -32,7 +32,7 @@ class _Unroller:
     """
 
     def __init__(self) -> None:
-        self.values: dict[str, Expr] = {}
+        self.values: dict[str, Const] = {}
         self._made: dict[tuple[Expr | None, ...], Expr] = {}
         self._sums: dict[tuple[Expr, frozenset[str]], _Sum | None] = {}
 
@@ -80,14 +80,15 @@ class _Unroller:
         terms = self._terms(e, names)
         if terms is None:
             return simplify(self.expr(e))
-        steps, rest = terms
-        offset = sum(step * (as_int(self.values[name]) or 0) for name, step in steps)
-        return from_affine(rest.shift(offset))
+        steps, rest, constant = terms
+        for name, step in steps:
+            constant += step * int(self.values[name].value)
+        return with_constant(rest, constant)
 
     def _terms(self, e: Expr, names: Set[str]) -> _Sum | None:
-        """The strides of an index in the loops that are written out, and what is left of it.
+        """An index as a sum, None where it is none or begins with its constant.
 
-        None where it is not a sum of them: copies of such an index are simplified one by one.
+        Copies of such an index are simplified one by one.
         """
         key = (e, frozenset(names))
         if key not in self._sums:
@@ -96,7 +97,11 @@ class _Unroller:
             rest = {a: c for a, c in form.coeffs.items() if names.isdisjoint(free_vars(a))}
             known = tuple((name, step) for name, step in steps.items() if name in names)
             whole = len(known) + len(rest) == len(form.coeffs)
-            self._sums[key] = (known, Affine(rest, form.constant)) if whole else None
+            if whole and (not rest or max(rest.values()) > 0):
+                bare = from_affine(Affine(rest, 0)) if rest else None
+                self._sums[key] = (known, bare, form.constant)
+            else:
+                self._sums[key] = None
         return self._sums[key]
 
     def _written_out(self, loop: For) -> Stmt:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import is_
 from typing import Any, TypeVar
 
 from tilewright.arith.expr import Expr, Load, Var
@@ -43,8 +44,8 @@ def _keep(x: T) -> T:
 
 
 def _each(items: tuple[T, ...], f: Callable[[T], T]) -> tuple[T, ...]:
-    new = tuple(f(x) for x in items)
-    return items if all(a is b for a, b in zip(new, items, strict=True)) else new
+    new = tuple([f(x) for x in items])
+    return items if all(map(is_, new, items)) else new
 
 
 def _optional(x: T | None, f: Callable[[T], T]) -> T | None:

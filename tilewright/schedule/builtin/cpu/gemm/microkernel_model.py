@@ -10,7 +10,6 @@ is good at any M.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import gcd, isqrt
 
 from tilewright.schedule.builtin.cpu.gemm.microkernel import (
@@ -146,7 +145,7 @@ def _dealt(
     even = -(-rows // tiles)
     panels = -(-problem.n // (vectors * lanes))
     first, last = (
-        _cost(replace(problem, m=n), n, vectors, lanes, costs)
+        panels * _tile_cost(problem, n, vectors, lanes, costs)
         for n in (even, rows - (tiles - 1) * even)
     )
     memory = panels * vectors * lanes * problem.bits / 8 / costs.memory_bytes_per_cycle
@@ -197,10 +196,17 @@ def _cost(
 ) -> float:
     """Cycles for the whole problem per reduction step."""
     tiles = _tiles(problem, height, vectors, lanes)
+    return tiles * _tile_cost(problem, height, vectors, lanes, costs)
+
+
+def _tile_cost(
+    problem: MicrokernelProblem, height: int, vectors: int, lanes: int, costs: CpuCosts
+) -> float:
+    """Cycles for one tile per reduction step."""
     multiply = max(height * vectors, costs.fma_chains / problem.accumulators) / costs.fma_units
     scalars = height / lanes if problem.lane_fma else height
     loads = (scalars + vectors if problem.reuses_b else height * vectors + vectors) / 2
     jumps = problem.row_period % height != 0 if problem.row_period else False
     addresses = costs.address_cycles * height if jumps else 0
     # Loads overlap with the arithmetic; a small contention is left.
-    return tiles * (max(multiply, loads) + 0.15 * loads + 1.0 + addresses / max(1, problem.k))
+    return max(multiply, loads) + 0.15 * loads + 1.0 + addresses / max(1, problem.k)
