@@ -31,9 +31,9 @@ from tilewright.core.errors import ConfigError
 _LOG = logging.getLogger(__name__)
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,199}")
 _UNWRITABLE = ("cache.disk-full", "cache.unwritable")
-_ABANDONED_AFTER = 24 * 3600.0
-_MEMO_FROM = 8 << 20
-_SETTLED_AFTER = 2.0
+_ABANDONED_AFTER = 24 * 3600.0  # seconds; no process writes one file for so long
+_MEMO_FROM = 8 << 20  # bytes; hashing a smaller file takes about ten milliseconds
+_SETTLED_AFTER = 2.0  # seconds; the times of some file systems are this coarse
 
 
 def open_cache() -> DiskCache | None:

@@ -35,8 +35,8 @@ WEIGHT_ALIGNMENT = 64
 _MAGIC = b"TILEWRT"
 _PREFIX = struct.Struct("<7sc32s")
 _SIZES = struct.Struct("<5Q")
-_HEADER_SIZE = 128
-_PAGE = 4096
+_HEADER_SIZE = 128  # the prefix, the sizes, and room for more
+_PAGE = 4096  # code and weights are mapped
 _RECOMPILE = "save the model again, or compile it again with this version of tilewright"
 
 Buffer = bytes | bytearray | np.ndarray

@@ -13,6 +13,7 @@ import numpy as np
 from tilewright.core.errors import ExecutionError
 
 ALIGNMENT = 64
+"""Bytes of a cache line, and of the widest vector."""
 
 _addressof = ctypes.addressof
 _view: Callable[[Any], Any] = (ctypes.c_char * 0).from_buffer

@@ -14,6 +14,7 @@ from tilewright.core.errors import Error
 
 T = TypeVar("T")
 MAX_ATTEMPTS = 64
+"""Imports of one model at most; each decision would double their number."""
 
 
 class Backtracker:

@@ -18,11 +18,12 @@ from tilewright.ops.accumulation import accumulator
 
 # Rows that are computed together; a multiple of whole register tiles.
 ROW_BLOCKS = (48, 40, 32, 24, 16, 8)
-SYMBOLIC_ROWS = 16
-ROW_STEP = 8
+# The same where their number is symbolic; the last block is then computed in steps of rows.
+SYMBOLIC_ROWS, ROW_STEP = 16, 8
 # Keys that are computed together, a multiple of all vector lengths; the scores of a block, and the
 # values of one panel, then stay in the nearest caches.
 KEY_BLOCK = 512
+# The same where their number is symbolic, and often small.
 SYMBOLIC_KEYS = 64
 # Where products are summed in f16: shares of one, few of which are large.
 SHORT_KEYS = 192

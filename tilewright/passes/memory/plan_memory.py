@@ -26,6 +26,7 @@ from tilewright.core.node import node
 from tilewright.ir.types import TYPICAL_SIZE
 from tilewright.runtime.arena_layout import first_fit
 
+# Of every buffer, in bytes: a cache line, and the widest vector.
 ALIGNMENT = 64
 # So many others may be alive with a buffer on average; models have a handful.
 MAX_MEAN_OVERLAPS = 64

@@ -29,6 +29,7 @@ from tilewright.runtime.host_memory import address
 from tilewright.runtime.shape_plan import ShapePlan
 from tilewright.runtime.size_expr import evaluate
 
+# Of every part of a buffer, as the driver aligns whole buffers.
 ALIGNMENT = 256
 # The alignment of inputs and outputs that vector accesses of kernels need.
 VECTOR_BYTES = 16

@@ -18,6 +18,7 @@ from tilewright.core.node import node
 from tilewright.tune.candidate import Result
 
 OPTIMUM_SLACK = 0.05
+"""What counts as the optimum: the 5 % of `t95`."""
 
 
 @node

@@ -19,6 +19,7 @@ from tilewright.tune.space.tabular import About, Key, TabularEntry, TabularSpace
 from tilewright.tune.space.variation import enumerate_all
 
 BATCH = 16
+"""Candidates that are measured before progress is shown."""
 
 Item = TypeVar("Item")
 

@@ -16,8 +16,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-CONFIDENCE = 0.99
-MIN_GAIN = 0.01
+# A gain counts where chance would show it once in a hundred times, and from one percent on.
+CONFIDENCE, MIN_GAIN = 0.99, 0.01
 # How far a median may be off (one standard error), in distances of quartiles by the root of how
 # many there are, were they distributed normally.
 MEDIAN_ERROR = math.sqrt(math.pi / 2) / (2 * NormalDist().inv_cdf(0.75))

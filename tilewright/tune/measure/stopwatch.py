@@ -16,6 +16,7 @@ from tilewright.tune.measure.preemption import corrected, counters
 MIN_TIMED_SECONDS = 100e-6
 """Seconds that one time takes at least, in several runs where one is shorter."""
 MAX_RUNS = 100
+"""Runs of one time at most: enough where one takes a microsecond."""
 COLD_CACHE_NEGLIGIBLE = 50e-3
 """Seconds of a run beside which what another model left in the caches is little."""
 # Where the system does not tell of its caches.

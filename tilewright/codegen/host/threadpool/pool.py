@@ -39,6 +39,7 @@ from tilewright.core.errors import UnsupportedError
 from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK
 
 MAX_THREADS = 256
+"""Slots of the pool, of two cache lines each; they are part of the module."""
 CHUNKS = 4
 """Chunks for each thread, where there are enough iterations."""
 
