@@ -13,7 +13,7 @@ from tilewright.core.disk_cache import open_cache
 from tilewright.core.errors import ConfigError, UnsupportedError
 from tilewright.core.log import show_log
 from tilewright.driver.cache_key import keep_parts, key_parts
-from tilewright.driver.compile_apart import compile_apart
+from tilewright.driver.compile_in_subprocess import compile_in_subprocess
 from tilewright.driver.options import CompileOptions, Progress, make_options, no_progress
 from tilewright.driver.sources import read_source, source_name
 from tilewright.driver.timings import Timings
@@ -138,7 +138,7 @@ def compile_container(source: Any, options: CompileOptions) -> Container:
     unwritten: list[Artifact] = []
 
     def write(path: Path) -> None:
-        if not compile_apart(source, options, path):
+        if not compile_in_subprocess(source, options, path):
             unwritten.append(_compiled(source, options))
             unwritten[0].write(path)
             unwritten.clear()

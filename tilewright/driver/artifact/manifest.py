@@ -39,21 +39,21 @@ def make_manifest(build: ModelBuild) -> dict[str, Any]:
         "explain": explain_build(build, rows),
         "counters": {"kernels": len(build.distinct_kernels), "steps": len(build.steps)},
         "threads": 0,
-        **_late(build),
+        **_data_dependent(build),
         **frame_data(build),
         **_index_checks(build),
         "errors": {str(status): message for status, message in build.host.errors.items()},
     }
 
 
-def _late(build: ModelBuild) -> dict[str, Any]:
-    """Sizes that only a run gives, and how large the outputs can become."""
-    late = build.program.dynamic_dims
-    if not late:
+def _data_dependent(build: ModelBuild) -> dict[str, Any]:
+    """Sizes that depend on data, and how large the outputs can become."""
+    dims = build.program.dynamic_dims
+    if not dims:
         return {}
     shapes = [build.graph.tensor_type(o).shape for o in build.graph.outputs]
     limits = [[_dimension(limit(d, build.program.limits)) for d in shape] for shape in shapes]
-    return {"data_dependent_sizes": list(late), "output_limits": limits}
+    return {"data_dependent_sizes": list(dims), "output_limits": limits}
 
 
 def _index_checks(build: ModelBuild) -> dict[str, Any]:

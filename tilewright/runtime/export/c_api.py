@@ -41,7 +41,7 @@ _C_TYPES = {
 
 def header_text(name: str, manifest: Mapping[str, Any]) -> str:
     """The C header of the library called `name`."""
-    symbols, late = manifest["symbols"], manifest.get("data_dependent_sizes", ())
+    symbols, dynamic = manifest["symbols"], manifest.get("data_dependent_sizes", ())
     sources = [
         f"size of axis {axis} of input {manifest['inputs'][position]['name']}"
         for position, axis in manifest["dim_sources"]
@@ -54,21 +54,21 @@ def header_text(name: str, manifest: Mapping[str, Any]) -> str:
         dims="\n".join(
             f" *   dims[{index}]: {symbol}, {source}"
             for index, (symbol, source) in enumerate(
-                zip([*symbols, *late], [*sources, *_late(manifest)], strict=True)
+                zip([*symbols, *dynamic], [*sources, *_limits(manifest)], strict=True)
             )
         )
         or " *   none: dims may be NULL",
         shapes=sum(len(port["shape"]) for port in manifest["outputs"]),
         n_inputs=len(manifest["inputs"]),
         n_outputs=len(manifest["outputs"]),
-        n_dims=len(symbols) + len(late),
-        const="" if late else "const ",
+        n_dims=len(symbols) + len(dynamic),
+        const="" if dynamic else "const ",
         no_memory=NO_MEMORY,
     )
 
 
-def _late(manifest: Mapping[str, Any]) -> list[str]:
-    """What is said of sizes that only a run gives: how large what has them can become."""
+def _limits(manifest: Mapping[str, Any]) -> list[str]:
+    """A line for each data-dependent size: how large the outputs can become."""
     limits = [
         f"{port['name']}[{', '.join(map(str, shape))}]"
         for port, shape in zip(manifest["outputs"], manifest.get("output_limits", ()), strict=False)

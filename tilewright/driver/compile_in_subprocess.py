@@ -1,13 +1,13 @@
-"""A model compiled by a process of its own, so that this one never loads the compiler.
+"""A file of a model compiled in a subprocess, so that this process never loads the compiler.
 
 A program that compiles a model mostly runs it for long afterwards. The compiler and what it leaves
-in Python's heap take more memory than most models do, and little of that can be returned. The other
-process writes the compiled model to a file and is gone.
+in Python's heap take more memory than most models do, and little of that can be returned. The
+subprocess writes the compiled model to a file and ends.
 
-It compiles what it knows as well as this one does: a file, by options that are plain data. Where
-the compiler is loaded here already there is nothing to save, and the program may have added
-operators or passes of its own. What the other process says of a model that it refuses is raised
-here. A model that it fails at otherwise is compiled here.
+It is asked where a request can say everything: for a file, with options that are plain data. Where
+the compiler is loaded already nothing would be saved, and the program may have added operators or
+passes of its own. An error in the model is raised here as well; if the subprocess fails in any
+other way, the model is compiled here.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ MAX_SECONDS = 7 * 24 * 3600.0
 _LOG = logging.getLogger(__name__)
 
 
-def compile_apart(source: Any, options: CompileOptions, path: Path) -> bool:
-    """Have another process write the compiled model to `path`; whether it has done so.
+def compile_in_subprocess(source: Any, options: CompileOptions, path: Path) -> bool:
+    """Have a subprocess write the compiled model to `path`; whether it has done so.
 
-    Raises the error by which it refuses the model.
+    Raises the error that it finds in the model.
     """
     if not (_is_plain(source, options) and _is_quiet() and can_start_python()):
         return False
@@ -50,8 +50,8 @@ def compile_apart(source: Any, options: CompileOptions, path: Path) -> bool:
         answer = worker.ask(_request(source, options, path), limit)
     if answer.kind == "timeout" and limit < MAX_SECONDS:
         raise too_long()
-    if "refusal" in answer.reply:
-        raise _refusal(answer.reply["refusal"])
+    if "error" in answer.reply:
+        raise _error_from(answer.reply["error"])
     if answer.failure:
         _LOG.debug("%s is compiled in this process: %s", source, answer.failure)
     return not answer.failure
@@ -66,10 +66,10 @@ def _is_plain(source: Any, options: CompileOptions) -> bool:
 
 
 def _is_quiet() -> bool:
-    """Whether nobody listens to what the compiler says on its way, or has set switches for it."""
+    """Whether nothing is printed or logged meanwhile, and no switch is set here alone."""
     now = config()
-    told = now.dump or now.print_after or now.time or now.trace_rules
-    return is_inherited() and not (told or _LOG.isEnabledFor(logging.INFO))
+    prints = now.dump or now.print_after or now.time or now.trace_rules
+    return is_inherited() and not (prints or _LOG.isEnabledFor(logging.INFO))
 
 
 def _request(source: Any, options: CompileOptions, path: Path) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _request(source: Any, options: CompileOptions, path: Path) -> dict[str, Any]
 
 
 def write_compiled(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a request: the file is there, or the model is refused."""
+    """Answer a request: the file is there, or an error in the model."""
     from tilewright.driver.compile_graph import compile_source
 
     options = CompileOptions(
@@ -100,14 +100,14 @@ def write_compiled(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         made = compile_source(Path(request["model"]), options)
     except Error as error:
-        return {"refusal": _told(error)}
+        return {"error": _error_data(error)}
     made.write(Path(request["to"]))
     return {}
 
 
-def _told(error: Error) -> dict[str, Any]:
+def _error_data(error: Error) -> dict[str, Any]:
     """An error as plain data."""
-    # of a class of a front end's own the nearest that the other process can look up
+    # of a class that a front end defines the nearest base that the parent can look up
     kind = next(k for k in type(error).__mro__ if k.__name__ in (*vars(errors), "DataDependent"))
     return {
         "kind": kind.__name__,
@@ -119,15 +119,15 @@ def _told(error: Error) -> dict[str, Any]:
     }
 
 
-def _refusal(told: Mapping[str, Any]) -> Error:
-    """The error that `_told` has made data of."""
+def _error_from(data: Mapping[str, Any]) -> Error:
+    """The error of `_error_data`."""
     from tilewright.frontends.onnx.segments.data_dependent import DataDependent
 
     kinds: dict[str, type[Error]] = {**vars(errors), "DataDependent": DataDependent}
-    loc, notes, make = Loc(**told["loc"]), tuple(told["notes"]), kinds[told["kind"]]
-    return make(told["code"], told["message"], loc=loc, notes=notes, help=told["help"])
+    loc, notes, make = Loc(**data["loc"]), tuple(data["notes"]), kinds[data["kind"]]
+    return make(data["code"], data["message"], loc=loc, notes=notes, help=data["help"])
 
 
 def main() -> None:
-    """Serve the process that has started this one."""
+    """Serve the parent process."""
     serve(write_compiled)

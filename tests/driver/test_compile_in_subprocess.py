@@ -17,9 +17,9 @@ import pytest
 from tests.models import mlp, reference, save
 from tilewright.core.config import override
 from tilewright.core.errors import FrontendError, UnsupportedError
-from tilewright.driver import compile_apart as apart
-from tilewright.driver.compile_apart import compile_apart
+from tilewright.driver import compile_in_subprocess as subprocess_module
 from tilewright.driver.compile_graph import compile_source
+from tilewright.driver.compile_in_subprocess import compile_in_subprocess
 from tilewright.driver.options import CompileOptions, make_options
 from tilewright.driver.timings import Timings
 from tilewright.frontends.onnx.segments.data_dependent import DataDependent
@@ -60,7 +60,7 @@ def test_who_wants_to_see_the_compiler_has_it_in_the_process(tmp_path: Path) -> 
     assert compile_in_new_process(path, tmp_path / "cache", TW_LOG="info")[1]
 
 
-def test_a_model_that_is_refused_is_not_compiled_again(tmp_path: Path) -> None:
+def test_a_model_with_an_error_is_not_compiled_again(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(b"\x08\x07no model")
     found, loaded = compile_in_new_process(path, tmp_path / "cache")
@@ -87,19 +87,19 @@ def test_the_file_is_the_same_wherever_it_is_made(unloaded: None, tmp_path: Path
     options = make_options(
         "x86-64-v3", "bf16", {"N": 2}, disable_passes=["fold_constants"], checks="off"
     )
-    assert compile_apart(path, options, there)
+    assert compile_in_subprocess(path, options, there)
     compile_source(path, options).write(here)
     assert there.read_bytes() == here.read_bytes()
 
 
-def test_refusals_keep_their_class_and_their_words(unloaded: None, tmp_path: Path) -> None:
+def test_errors_keep_their_class_and_their_words(unloaded: None, tmp_path: Path) -> None:
     text = """<ir_version: 10, opset_import: ["" : 17]> g (float[N] x) => (float[N] y)
     { y = NoSuchOperator(x) }"""
     path = save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
     with pytest.raises(UnsupportedError) as here:
         compile_source(path, make_options())
     with pytest.raises(UnsupportedError) as there:
-        compile_apart(path, make_options(), tmp_path / "made")
+        compile_in_subprocess(path, make_options(), tmp_path / "made")
     assert str(there.value) == str(here.value)
 
 
@@ -108,7 +108,7 @@ def test_models_for_segments_are_recognised(unloaded: None, tmp_path: Path) -> N
     { y = ReduceSum <keepdims = 0> (x, axes) }"""
     path = save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
     with pytest.raises(DataDependent) as caught:
-        compile_apart(path, make_options(), tmp_path / "made")
+        compile_in_subprocess(path, make_options(), tmp_path / "made")
     assert caught.value.code == "onnx.data-dependent"
 
 
@@ -117,12 +117,12 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(*args: Any, **kwargs: Any) -> None:
         pytest.fail("a process was started")
 
-    monkeypatch.setattr(apart, "WorkerProcess", start)
+    monkeypatch.setattr(subprocess_module, "WorkerProcess", start)
 
 
 def test_where_the_compiler_is_loaded_no_process_is_started(no_process: None) -> None:
     importlib.import_module("tilewright.ir")
-    assert not compile_apart("m.onnx", make_options(), Path("made"))
+    assert not compile_in_subprocess("m.onnx", make_options(), Path("made"))
 
 
 @pytest.mark.parametrize(
@@ -139,21 +139,21 @@ def test_where_the_compiler_is_loaded_no_process_is_started(no_process: None) ->
 def test_options_that_only_this_process_knows(
     special: dict[str, Any], unloaded: None, no_process: None
 ) -> None:
-    assert not compile_apart("m.onnx", replace(make_options(), **special), Path("made"))
+    assert not compile_in_subprocess("m.onnx", replace(make_options(), **special), Path("made"))
 
 
 def test_models_that_only_this_process_has(unloaded: None, no_process: None) -> None:
-    assert not compile_apart(b"model", make_options(), Path("made"))
-    assert not compile_apart(mlp(2), make_options(), Path("made"))
+    assert not compile_in_subprocess(b"model", make_options(), Path("made"))
+    assert not compile_in_subprocess(mlp(2), make_options(), Path("made"))
 
 
 def test_switches_and_logs_of_this_process(
     unloaded: None, no_process: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     with override(verify=2):
-        assert not compile_apart("m.onnx", make_options(), Path("made"))
+        assert not compile_in_subprocess("m.onnx", make_options(), Path("made"))
     with caplog.at_level(logging.INFO, "tilewright"):
-        assert not compile_apart("m.onnx", make_options(), Path("made"))
+        assert not compile_in_subprocess("m.onnx", make_options(), Path("made"))
 
 
 @pytest.mark.parametrize("executable", ["/nowhere/python", "/usr/bin/blender"])
@@ -161,12 +161,12 @@ def test_where_no_process_can_be_started(
     executable: str, unloaded: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "executable", executable)
-    assert not compile_apart("m.onnx", make_options(), tmp_path / "made")
+    assert not compile_in_subprocess("m.onnx", make_options(), tmp_path / "made")
 
 
 def test_a_request_says_all_options_that_are_plain() -> None:
-    told = {"target", "precision", "dims", "disable_passes", "target_name", "checks"}
+    given = {"target", "precision", "dims", "disable_passes", "target_name", "checks"}
     # What the model runs on and where it is kept is the business of who asks.
     rest = {"threads", "cache", "overrides", "records", "schedules", "timings", "progress"}
-    assert told | rest == {*CompileOptions.__dataclass_fields__}
-    assert told <= {*apart._request("m.onnx", make_options(), Path("made"))}
+    assert given | rest == {*CompileOptions.__dataclass_fields__}
+    assert given <= {*subprocess_module._request("m.onnx", make_options(), Path("made"))}
