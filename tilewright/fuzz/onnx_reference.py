@@ -148,14 +148,14 @@ def _has_windows_in_place(node: onnx.NodeProto, operands: Sequence[np.ndarray]) 
     given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     sizes, kernel = operands[0].shape[2:], given["kernel_shape"]
     pads = given.get("pads", [0, 0] * len(kernel))
-    steps, apart = (given.get(name, [1] * len(kernel)) for name in ("strides", "dilations"))
+    strides, dilations = (given.get(name, [1] * len(kernel)) for name in ("strides", "dilations"))
     for i, size in enumerate(sizes if given.get("ceil_mode", 0) else ()):
         there = size + pads[i] + pads[len(kernel) + i]
-        rest = there - apart[i] * (kernel[i] - 1) - 1
-        windows = -(-rest // steps[i]) + 1
-        if (windows - 1) * steps[i] >= size + pads[i]:
+        rest = there - dilations[i] * (kernel[i] - 1) - 1
+        windows = -(-rest // strides[i]) + 1
+        if (windows - 1) * strides[i] >= size + pads[i]:
             windows -= 1
-        if (windows - 1) * steps[i] - rest > 1:
+        if (windows - 1) * strides[i] - rest > 1:
             return False
     return _is_finite(node, operands)
 

@@ -124,12 +124,12 @@ def distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
     a, b = x.astype(wide), y.astype(wide)
     with np.errstate(all="ignore"):
-        apart = np.abs(a - b)
+        error = np.abs(a - b)
         same = (x == y) | (np.isnan(a) & np.isnan(b))
     # 64 bits do not fit into a float, so integers that differ may seem the same there
     least = 1.0 if x.dtype.kind in "iub" else float(np.finfo(np.float64).smallest_subnormal)
-    apart = np.where(np.isfinite(apart), np.maximum(apart, least), np.inf)
-    return np.where(same, 0.0, apart)
+    error = np.where(np.isfinite(error), np.maximum(error, least), np.inf)
+    return np.where(same, 0.0, error)
 
 
 def mismatch(found: Any, expected: Any, spread: np.ndarray | None, exact: bool) -> str:
@@ -144,8 +144,7 @@ def mismatch(found: Any, expected: Any, spread: np.ndarray | None, exact: bool) 
         return f"has shape {found.shape}, expected {expected.shape}"
     if expected.dtype.kind in "OUS":
         return "" if np.array_equal(found, expected) else "has other texts"
-    apart = distance(found, expected)
-    bad = apart > _allowed(expected, spread, exact)
+    bad = distance(found, expected) > _allowed(expected, spread, exact)
     if not bad.any():
         return ""
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))

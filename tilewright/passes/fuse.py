@@ -110,8 +110,8 @@ class _Fuser:
         if source is group:
             return None
         if kind not in FUSABLE or source.kind not in FUSABLE:
-            apart, why = (n.op, kind) if kind not in FUSABLE else (producer.op, source.kind)
-            return f"{apart} is {why}"
+            op, why = (n.op, kind) if kind not in FUSABLE else (producer.op, source.kind)
+            return f"{op} is {why}"
         if len(source.nodes) + len(group.nodes) >= MAX_NODES:
             return f"a kernel computes at most {MAX_NODES} operators"
         if sum(_operations(m) for m in (*source.nodes, *group.nodes, n)) > MAX_OPERATIONS:

@@ -95,14 +95,14 @@ def _buffers(program: StepSequence, step: int) -> tuple[set[str], set[str]]:
 
 
 def is_profitable(kernels: Sequence[Kernel]) -> bool:
-    """Whether two threads finish one region of these kernels earlier than each by itself."""
-    apart, free = 0, [0] * THREADS
+    """Whether one region of these kernels ends earlier than the kernels one after another."""
+    in_order, free = 0, [0] * THREADS
     for kernel in kernels:
         work = _work(kernel)
         assert work is not None
-        apart += work // THREADS + FORK if _is_shared(kernel) else work
+        in_order += work // THREADS + FORK if _is_shared(kernel) else work
         free = sorted([free[0] + work, *free[1:]])
-    return free[-1] + FORK < apart
+    return free[-1] + FORK < in_order
 
 
 def _work(kernel: Kernel) -> int | None:

@@ -27,9 +27,9 @@ def explain_build(
     log = build.log
     precision = ["\n".join(["precision", *map(str, log.precision)])] if log.precision else []
     kernels = _kernels(build, rows, roofline)
-    apart = _not_fused(log.not_fused)
+    not_fused = _not_fused(log.not_fused)
     beside = _side_by_side(build)
-    return "\n\n".join([_passes(log), *precision, apart, kernels, *beside, _memory(build)])
+    return "\n\n".join([_passes(log), *precision, not_fused, kernels, *beside, _memory(build)])
 
 
 def _passes(log: PassLog) -> str:
@@ -39,7 +39,7 @@ def _passes(log: PassLog) -> str:
 
 
 def _not_fused(pairs: Sequence[WhyNotFused]) -> str:
-    """Producers and consumers that fusion left apart, alike ones counted."""
+    """Pairs of producer and consumer that were not fused, counted by operators and reason."""
     counted = Counter(
         (r.producer.partition(" ")[0], r.consumer.partition(" ")[0], r.reason) for r in pairs
     )
@@ -88,8 +88,8 @@ def place_lines(places: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What a kernel computes, and why its neighbours are kernels of their own."""
     more = f", and {len(places) - 1} more places" if len(places) > 1 else ""
     yield f"computes {', '.join(places[0]['nodes'])}{more}"
-    apart = Counter(why for place in places for why in place.get("unfused_reason", ()))
-    for why, count in apart.items():
+    reasons = Counter(why for place in places for why in place.get("unfused_reason", ()))
+    for why, count in reasons.items():
         yield f"unfused: {why}{f' ({count} times)' if count > 1 else ''}"
 
 

@@ -51,9 +51,9 @@ def _row(program: StepSequence, step: BuiltStep, reasons: Mapping[str, list[str]
         "weights": _number(_weights(program, step)),
         "nodes": step_nodes(step),
     }
-    apart = dict.fromkeys(why for value in step.node.outputs for why in reasons.get(value, ()))
-    if apart:
-        row["unfused_reason"] = list(apart)
+    unfused = dict.fromkeys(why for value in step.node.outputs for why in reasons.get(value, ()))
+    if unfused:
+        row["unfused_reason"] = list(unfused)
     narrow = [p.dtype.name for p in kernel.scheduled.func.params if p.dtype.name in _NARROW]
     return {**row, "element": narrow[0]} if narrow else row
 

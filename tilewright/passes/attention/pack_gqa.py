@@ -71,8 +71,8 @@ def _fits(p: Problem) -> bool:
     group, queries = as_int(p.q[GROUP]), as_int(p.q[LENGTH])
     if group is None or queries is None or group * queries > ROWS[0]:
         return False
-    apart = p.k[GROUP] is not ONE or p.v[GROUP] is not ONE
-    return not apart and (queries == 1 or not (p.attrs.q_perm or p.attrs.y_perm))
+    shared = p.k[GROUP] is ONE and p.v[GROUP] is ONE
+    return shared and (queries == 1 or not (p.attrs.q_perm or p.attrs.y_perm))
 
 
 def _without_band(p: Problem) -> Problem | None:

@@ -1,7 +1,7 @@
-"""TfIdfVectorizer: how often runs of elements occur in a row.
+"""TfIdfVectorizer: how often n-grams and skip-grams occur in a row.
 
-Each run of a list (an n-gram) is compared with all places of a row at once, its elements next to
-each other or a fixed number of places apart.
+Each n-gram of a list is compared with all places of a row at once; in a skip-gram its elements are
+a fixed stride apart.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MODES = ("TF", "IDF", "TFIDF")
 
 
 def _grams(n: OnnxNode) -> list[tuple[np.ndarray, list[int]]]:
-    """The runs by length, `[runs, length]`, each with its place in the result."""
+    """The n-grams by length, `[n-grams, length]`, each with its place in the result."""
     texts = np.array(n.strs_attr("pool_strings", ()), object)
     pool = texts if texts.size else np.array(n.ints_attr("pool_int64s", ()), np.int64)
     starts, places = n.ints_attr("ngram_counts"), list(n.ints_attr("ngram_indexes"))
@@ -34,28 +34,28 @@ def _grams(n: OnnxNode) -> list[tuple[np.ndarray, list[int]]]:
     for length, (start, stop) in enumerate(pairwise(bounds), 1):
         if not 0 <= start <= stop <= len(pool) or (stop - start) % length:
             raise n.invalid(f"ngram_counts {list(starts)} do not divide a pool of {len(pool)}")
-        runs = pool[start:stop].reshape(-1, length)
-        found.append((runs, places[: len(runs)]))
-        places = places[len(runs) :]
-        if len(found[-1][1]) < len(runs):
-            raise n.invalid("ngram_indexes has fewer places than there are runs")
+        grams = pool[start:stop].reshape(-1, length)
+        found.append((grams, places[: len(grams)]))
+        places = places[len(grams) :]
+        if len(found[-1][1]) < len(grams):
+            raise n.invalid("ngram_indexes has fewer places than there are n-grams")
     return found
 
 
 def _count(
-    c: OnnxContext, n: OnnxNode, x: str, runs: np.ndarray, apart: int, size: int
+    c: OnnxContext, n: OnnxNode, x: str, grams: np.ndarray, stride: int, size: int
 ) -> NodeValue:
-    """How often each run occurs in each row with its elements `apart` places from each other."""
-    length = runs.shape[1]
-    room = size - (length - 1) * apart
+    """How often each n-gram occurs in each row, its elements `stride` places from each other."""
+    length = grams.shape[1]
+    room = size - (length - 1) * stride
     rows = c.type(x).shape[0]
     matches = []
     for k in range(length):
-        span: tuple[Expr, Expr, int] = (const(k * apart), const(k * apart + room), 1)
+        span: tuple[Expr, Expr, int] = (const(k * stride), const(k * stride + room), 1)
         line = add_reshape(c, n, add_slice(c, x, {1: span}, "run"), (rows, const(room), const(1)))
         matches.append(
             traced(c, n, line).apply(
-                "equal", traced(c, n, c.table(np.ascontiguousarray(runs[:, k])))
+                "equal", traced(c, n, c.table(np.ascontiguousarray(grams[:, k])))
             )
         )
     every = reduce(lambda a, b: a.apply("and", b), matches)
@@ -63,30 +63,30 @@ def _count(
 
 
 def _counts(c: OnnxContext, n: OnnxNode, x: str, width: int) -> NodeValue:
-    """How often each run occurs, at its place in the result."""
+    """How often each n-gram occurs, at its place in the result."""
     size = as_int(c.type(x).shape[1])
     if size is None:
         raise NeedsConcreteSizes(n.op_type, "rows of any length", n.loc)
     shortest, longest = n.int_attr("min_gram_length"), n.int_attr("max_gram_length")
     shape = (c.type(x).shape[0], const(width))
     total = traced(c, n, c.add(n, "full", attrs=FullAttrs(shape, 0.0, F32)))
-    for length, (runs, places) in enumerate(_grams(n), 1):
-        # A single element is counted once, however far apart others may be.
+    for length, (grams, places) in enumerate(_grams(n), 1):
+        # A single element is counted once: it has no stride.
         steps = 1 if length == 1 else n.int_attr("max_skip_count") + 1
-        if not runs.size or not shortest <= length <= longest:
+        if not grams.size or not shortest <= length <= longest:
             continue
-        n.check_table(len(runs), width)
-        columns = np.zeros((len(runs), width), np.float32)
-        columns[np.arange(len(runs)), places] = 1
+        n.check_table(len(grams), width)
+        columns = np.zeros((len(grams), width), np.float32)
+        columns[np.arange(len(grams)), places] = 1
         furthest = steps if length == 1 else min(steps, (size - 1) // (length - 1))
-        for apart in range(1, furthest + 1):
-            found = _count(c, n, x, runs, apart, size)
+        for stride in range(1, furthest + 1):
+            found = _count(c, n, x, grams, stride, size)
             total = total + found.apply("matmul", traced(c, n, c.constant(columns, F32)))
     return total
 
 
 def tfidf_vectorizer(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
-    """Counts of runs, whether they occur, or counts times weights."""
+    """Counts of n-grams, whether they occur, or counts times weights."""
     x, mode = n.required(0), n.str_attr("mode")
     if mode not in MODES:
         raise n.invalid(f"mode is {mode!r}", f"one of {', '.join(MODES)}")

@@ -33,8 +33,9 @@ def _kernel(x: NodeValue, vectors: np.ndarray) -> NodeValue:
     if kind == "RBF":
         rows, size = c.shape(n, x.name, 2)
         column = traced(c, n, add_reshape(c, n, x.name, (rows, const(1), size)))
-        apart = column - traced(c, n, c.constant(vectors, F32))
-        distance = (apart * apart).apply("reduce_sum", attrs=ReduceAttrs((2,), keepdims=False))
+        difference = column - traced(c, n, c.constant(vectors, F32))
+        squares = difference * difference
+        distance = squares.apply("reduce_sum", attrs=ReduceAttrs((2,), keepdims=False))
         return (distance * -gamma).apply("exp")
     dot = x.apply("matmul", traced(c, n, c.constant(np.ascontiguousarray(vectors.T), F32)))
     if kind == "LINEAR":
