@@ -100,7 +100,7 @@ def is_profitable(kernels: Sequence[Kernel]) -> bool:
     for kernel in kernels:
         work = _work(kernel)
         assert work is not None
-        in_order += work // THREADS + FORK if _is_shared(kernel) else work
+        in_order += work // THREADS + FORK if _is_parallel(kernel) else work
         free = sorted([free[0] + work, *free[1:]])
     return free[-1] + FORK < in_order
 
@@ -108,14 +108,14 @@ def is_profitable(kernels: Sequence[Kernel]) -> bool:
 def _work(kernel: Kernel) -> int | None:
     """The steps of a kernel, at least one for each element that it touches.
 
-    None where they are not known, or so many that the kernel is better shared by itself.
+    None where they are not known, or so many that the kernel is better parallel by itself.
     """
     flops, moved = as_int(kernel.flops), as_int(kernel.bytes)
     if flops is None or moved is None:
         return None
     work = max(flops, moved // 4)
-    return None if _is_shared(kernel) and work > THREADS * FORK else work
+    return None if _is_parallel(kernel) and work > THREADS * FORK else work
 
 
-def _is_shared(kernel: Kernel) -> bool:
+def _is_parallel(kernel: Kernel) -> bool:
     return any(loop.kind == "parallel" for loop in loops(kernel.finalized.body))

@@ -1,12 +1,13 @@
 """Non-maximum suppression: boxes by descending score, without those that overlap an earlier one.
 
     %picked: i64[b*c*k, 3], %count: i64[1] =
-        non_max_suppression(%boxes, %scores, %order, %most, %overlap, %least) {limit=k}
+        non_max_suppression(%boxes, %scores, %order, %most, %iou, %least) {limit=k}
 
 `boxes: f32[b, n, 4]`, `scores: f32[b, c, n]`, and `order: i64[b*c, n]` says which box has the
-greatest score of its class, which the next. A box is described by two opposite corners
-`(y, x, y, x)`, or by its centre and size `(x, y, width, height)`. Rows of the result are the
-numbers of batch, class and box; beyond the last row anything may stand.
+greatest score of its class, which the next. At most `most` boxes of a class are picked, with scores
+above `least`; boxes overlap if their intersection over union is above `iou`. A box is described by
+two opposite corners `(y, x, y, x)`, or by its centre and size `(x, y, width, height)`. Rows of the
+result are the numbers of batch, class and box; beyond the last row anything may stand.
 """
 
 from __future__ import annotations
@@ -64,20 +65,20 @@ def _edges(b: Expr, box: Expr, axis: int, centered: bool) -> tuple[Expr, Expr]:
 
 
 def _overlaps(b: Expr, one: Expr, other: Expr, centered: bool) -> Expr:
-    """Whether the common part of two boxes is more than the given share of both together."""
+    """Whether the intersection over union of two boxes is above the threshold."""
     zero = const(0, F32)
-    shared: Expr = const(1, F32)
+    intersection: Expr = const(1, F32)
     areas: list[Expr] = [const(1, F32), const(1, F32)]
     touch: Expr = const(True, BOOL)
     for axis in (0, 1):
         ends = [_edges(b, box, axis, centered) for box in (one, other)]
         low, high = maximum(ends[0][0], ends[1][0]), minimum(ends[0][1], ends[1][1])
         touch = touch & (low < high)
-        shared = shared * (high - low)
+        intersection = intersection * (high - low)
         areas = [area * (top - bottom) for area, (bottom, top) in zip(areas, ends, strict=True)]
-    union = areas[0] + areas[1] - shared
+    union = areas[0] + areas[1] - intersection
     whole = (zero < areas[0]) & (zero < areas[1]) & (zero < union)
-    return touch & whole & (Load("x4", (const(0),), F32) < shared / union)
+    return touch & whole & (Load("x4", (const(0),), F32) < intersection / union)
 
 
 def _class(attrs: NonMaxSuppressionAttrs, scores: TensorType, b: Expr, c: Expr) -> Stmt:

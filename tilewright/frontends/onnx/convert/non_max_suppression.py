@@ -24,8 +24,8 @@ def non_max_suppression(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     order = c.add(n, "argsort_rows", rows, attrs=ArgsortAttrs(descending=True))
     limits = (_number(c, n, 2, I64), _number(c, n, 3, F32), _number(c, n, 4, F32))
     if n.has_input(3):
-        share = traced(c, n, limits[1])
-        in_range = share.apply("less_or_equal", 1).apply("and", share.apply("greater_or_equal", 0))
+        iou = traced(c, n, limits[1])
+        in_range = iou.apply("less_or_equal", 1).apply("and", iou.apply("greater_or_equal", 0))
         require_true(c, n, in_range, "iou_threshold is outside 0 .. 1")
     format = n.int_attr("center_point_box", 0)
     if format not in (0, 1):

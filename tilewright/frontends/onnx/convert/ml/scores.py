@@ -31,9 +31,9 @@ def _softmax_zero(x: NodeValue) -> NodeValue:
     """Softmax that leaves zeros what they are."""
     greatest = x.apply("reduce_max", attrs=ROW)
     is_zero = x.apply("abs").apply("less_or_equal", 1e-7)
-    share = where(is_zero, x * (-greatest).apply("exp"), (x - greatest).apply("exp"))
-    total = share.apply("reduce_sum", attrs=ROW)
-    return where(total.apply("equal", 0), share * 0 + 0.5, share / total)
+    powers = where(is_zero, x * (-greatest).apply("exp"), (x - greatest).apply("exp"))
+    total = powers.apply("reduce_sum", attrs=ROW)
+    return where(total.apply("equal", 0), powers * 0 + 0.5, powers / total)
 
 
 def _probit(x: NodeValue) -> NodeValue:

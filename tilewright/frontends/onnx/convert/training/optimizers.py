@@ -79,8 +79,8 @@ def momentum(
     if mode not in ("standard", "nesterov"):
         raise n.invalid(f"mode is {mode!r}", "one of standard, nesterov")
     g = _regularized(n, x, g)
-    share = where(done.apply("greater", 0), g.number(n.float_attr("beta")), g.number(1))
-    v = v * alpha + share * g
+    dampening = where(done.apply("greater", 0), g.number(n.float_attr("beta")), g.number(1))
+    v = v * alpha + dampening * g
     step = g + v * alpha if mode == "nesterov" else v
     return x - rate.cast(x.dtype) * step, v
 
