@@ -13,6 +13,7 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.passes.attention.attention_tile import (
+    FEWER_KEYS,
     KEYS,
     MORE_KEYS,
     ROWS,
@@ -86,6 +87,25 @@ def test_whole_tiles_are_copied_by_threads_apart(
     assert found.attrs.tile == tile
 
 
+@for_each(
+    ("queries", "size", "heads", "keys", "tile"),
+    [
+        (1024, 160, 64, 1000, (ROWS[0], KEYS)),
+        (1024, 192, 64, 1024, (ROWS[0], KEYS)),
+        (1024, 256, 64, 1024, (ROWS[0], FEWER_KEYS)),  # wgmma has no instruction for so few
+        (20, 160, 64, 256, (ROWS[-1], FEWER_KEYS)),
+        (1, 256, 2, 4096, (WARP_ROWS, FEWER_KEYS, 64)),
+        (Var("I"), 136, 64, 1024, (ROWS[0], FEWER_KEYS)),
+    ],
+)
+def test_wide_heads_leave_registers_for_fewer_keys(
+    queries: object, size: int, heads: int, keys: int, tile: tuple[int, ...]
+) -> None:
+    (found,) = _attention(_model(queries, size, BF16, heads, keys))
+    assert isinstance(found.attrs, FusedAttentionAttrs)
+    assert found.attrs.tile == tile
+
+
 def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
     shape = tensor(BF16, 64, 1024, 128)
     problem = Problem(FusedAttentionAttrs(), (shape, shape, shape), shape)
@@ -127,7 +147,7 @@ def test_keys_that_no_row_sees_are_not_dealt_out(offset: Expr, parts: int) -> No
     [
         _model(64, dtype=F32),
         _model(64, size=20),
-        _model(64, size=136),
+        _model(64, size=264),
     ],
     ids=["f32", "odd sizes", "large sizes"],
 )

@@ -60,7 +60,7 @@ STRIDE = LANES * PAIR
 # Independent chains of a lane's reduction, to hide latency.
 PARTS = PAIR
 # The columns that rows of operands are padded to.
-WIDTHS = (32, 64, 128)
+WIDTHS = (32, 64, 128, 192, 256)
 # Copies of keys and values, and all operands of the GEMMs.
 COPIES = ("kt", "vt")
 FACTORS = ("a", "w", "r", "z", *COPIES)

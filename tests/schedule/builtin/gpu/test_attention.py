@@ -91,6 +91,8 @@ def test_the_meaning_is_kept() -> None:
         ),
         pytest.param(attention(9, 33, dtype=F16, mask=BOOL), {}, marks=pytest.mark.slow),
         (attention(9, 20, 96, dtype=F16, window_right=0), {}),
+        (attention(9, 40, 200, F16, mask=F32, tile=(16, 32)), {}),
+        pytest.param(attention(40, 70, 160, F16, tile=(64, 64)), {}, marks=pytest.mark.slow),
         pytest.param(
             attention(20, 40, 24, F16, heads=2, mask=F32, mask_rows=1), {}, marks=pytest.mark.slow
         ),
@@ -108,6 +110,8 @@ def test_the_meaning_is_kept() -> None:
         "long rows, band",
         "mask of bools",
         "rows filled up",
+        "wide heads",
+        "wide heads by wgmma",
         "mask of keys",
         "unknown lengths",
         "parts",
@@ -201,6 +205,8 @@ def test_only_attention_in_lanes_has_the_rule() -> None:
         pytest.param(64, (64, 64), {}, marks=pytest.mark.slow),
         pytest.param(128, (128, 64), {}, marks=pytest.mark.slow),
         (128, (64, 64), {"window_right": 0}),
+        pytest.param(192, (64, 64), {}, marks=pytest.mark.slow),
+        pytest.param(256, (64, 32), {}, marks=pytest.mark.slow),
         pytest.param(32, (32, 64), {"mask": BF16}, marks=pytest.mark.slow),
         pytest.param(128, (16, 64, 4), {}, marks=pytest.mark.slow),
     ],

@@ -49,15 +49,12 @@ def _width(block: Block, graph: BlockGraph, target: GpuTarget) -> int:
     """The elements of a vector: what a thread reads and writes must be contiguous."""
     axes = spatial(block)
     last, points = axes[-1], typical_extent(simplify(product(tuple(it.extent for it in axes))))
-    strides = [
-        flat_stride(r, graph.buffers[r.buffer], last.name)
-        for r in reads_of(block)
-        if uses(r, last.name)
-    ]
+    along = [r for r in reads_of(block) if uses(r, last.name)]
+    strides = [flat_stride(r, graph.buffers[r.buffer], last.name) for r in along]
     written = graph.buffers[block.writes[0].buffer]
     if any(s != 1 for s in strides) or not as_int(written.shape[-1]):
         return _short_row(block, graph, target)
-    bits = max(x.dtype.bits for x in (value_of(block), *reads_of(block)))
+    bits = max(x.dtype.bits for x in (value_of(block), *along))
     width = target.lanes(bits)
     busy = target.sm_count * OCCUPANCY.injective_threads
     while width > 1 and (points // width < busy or not prove((last.extent % width).eq(0))):

@@ -22,7 +22,7 @@ from tilewright.schedule.intrin.nvidia.wgmma import K_MAJOR_ONLY_N, WARP_M, WGMM
 
 SHUFFLE_COLUMNS = 32
 """The columns that the four lanes of a quad have together, or all lanes of a warp, one each."""
-PACKED_N = (32, 64, 96, 128)
+PACKED_N = (32, 64, 96, 128, 192, 256)
 """The columns that a block of packed 16-bit results may have."""
 QUAD_ELEMENTS, ROW_ELEMENTS = 8, 1
 """The neighbours in a row that a lane has after a quad transpose, and after a row transpose."""

@@ -35,7 +35,10 @@ MMA_M, MMA_N, MMA_K = 16, 8, 16
 """The shape of one instruction."""
 VECTOR_ELEMENTS = VECTOR_BYTES // 2
 """16-bit elements of a vector, the row of a matrix that `ldmatrix` reads."""
-WARP_TILES = ((64, 64), (32, 64), (64, 32), (32, 32), (16, 32), (16, 16), (16, 64), (16, 128))
+WARP_TILES = (
+    *((64, 64), (32, 64), (64, 32), (32, 32)),
+    *((16, n) for n in (16, 32, 64, 128, 192, 256)),
+)
 """The blocks of accumulators that a warp may have: M and N."""
 ORDERS = ("nn", "nt", "tn", "tt", "rn", "rt")
 """The layouts of A and B: `n` not transposed, row by row as in the product; `t` transposed; `r`,
