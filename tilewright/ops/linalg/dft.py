@@ -3,7 +3,7 @@
     y[k] = sum(n) x[n] exp(-2 pi i n k / N)
 
 A short transform is one product with the matrix of these factors. Of a length N = A * B it is B
-transforms of length A, a factor an element, and A transforms of length B (Cooley and Tukey); of a
+transforms of length A, twiddle factors, and A transforms of length B (Cooley and Tukey); of a
 length without divisors it is a convolution, hence two transforms of a length with many (Bluestein).
 The cheapest plan is found by counting multiplications.
 """
@@ -134,10 +134,10 @@ class _Graph:
         if self.parts(x) == 1:
             return self.g.add("mul", x, self.constant(np.stack([c, s], -1)))
         last = ReverseAttrs((self.g.type(x).rank - 1,))
-        crossed = self.g.add("reverse", x, attrs=last)
-        straight = self.g.add("mul", x, self.constant(np.stack([c, c], -1)))
-        turned = self.g.add("mul", crossed, self.constant(np.stack([-s, s], -1)))
-        return self.g.add("add", straight, turned)
+        swapped = self.g.add("reverse", x, attrs=last)
+        by_real = self.g.add("mul", x, self.constant(np.stack([c, c], -1)))
+        by_imaginary = self.g.add("mul", swapped, self.constant(np.stack([-s, s], -1)))
+        return self.g.add("add", by_real, by_imaginary)
 
     def matrix(self, x: str, n: int, sign: int, bins: int, parts: int = 2) -> str:
         """The transform as one product; `bins` and `parts` say how much of it is wanted."""
@@ -153,13 +153,13 @@ class _Graph:
         rows, given = self.g.type(x).shape[0], self.parts(x)
         columns = self.swap(self.reshape(x, rows, a, b, given))
         first = self.transform(self.reshape(columns, rows * b, a, given), a, sign)
-        turns = _root(np.outer(np.arange(b), np.arange(a)), a * b, sign)
-        turned = self.times(self.reshape(first, rows, b, a, 2), turns)
-        second = self.transform(self.reshape(self.swap(turned), rows * a, b, 2), b, sign)
+        twiddles = _root(np.outer(np.arange(b), np.arange(a)), a * b, sign)
+        twiddled = self.times(self.reshape(first, rows, b, a, 2), twiddles)
+        second = self.transform(self.reshape(self.swap(twiddled), rows * a, b, 2), b, sign)
         return self.reshape(self.swap(self.reshape(second, rows, a, b, 2)), rows, a * b, 2)
 
     def convolution(self, x: str, n: int, longer: int, sign: int) -> str:
-        """The transform of `n` elements as a convolution with squares' roots of unity."""
+        """The transform of `n` elements as a convolution with a chirp."""
         squares = np.arange(n, dtype=np.int64) ** 2
         chirp = _root(squares, 2 * n, sign)
         filter = np.zeros(longer, complex)

@@ -28,13 +28,13 @@ def convolution(c: TorchContext, n: AtenCall) -> Result:
     strides, pads, dilations = (numbers(n, k, rank) for k in ("stride", "padding", "dilation"))
     if n["transposed"]:
         extra = numbers(n, "output_padding", rank)
-        turned = ConvTransposeAttrs(
+        attrs = ConvTransposeAttrs(
             strides, pads * 2, dilations, groups=n["groups"], output_padding=extra
         )
-        y = convolve_phases(c.g, turned, x, w) or c.add(n, "conv_transpose", x, w, attrs=turned)
+        y = convolve_phases(c.g, attrs, x, w) or c.add(n, "conv_transpose", x, w, attrs=attrs)
     else:
-        attrs = ConvAttrs(strides, pads * 2, dilations, groups=n["groups"])
-        y = c.add(n, "conv", x, w, attrs=attrs)
+        plain = ConvAttrs(strides, pads * 2, dilations, groups=n["groups"])
+        y = c.add(n, "conv", x, w, attrs=plain)
     return y if n["bias"] is None else c.add(n, "add", y, _bias(c, n["bias"], rank + 2))
 
 

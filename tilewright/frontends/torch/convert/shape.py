@@ -60,8 +60,8 @@ def transpose(c: TorchContext, n: AtenCall) -> Result:
     return c.transpose(n, n["self"], perm)
 
 
-def turn(c: TorchContext, n: AtenCall) -> Result:
-    """A matrix turned; a vector stays as it is."""
+def transpose_matrix(c: TorchContext, n: AtenCall) -> Result:
+    """A matrix transposed; a vector stays as it is."""
     return c.transpose(n, n["self"], list(reversed(range(c.type(n["self"]).rank))))
 
 
@@ -112,7 +112,7 @@ CONVERTERS: dict[str, Converter] = {
     "aten.unsqueeze": unsqueeze,
     "aten.permute": permute,
     "aten.transpose": transpose,
-    "aten.t": turn,
+    "aten.t": transpose_matrix,
     "aten.expand": expand,
     "aten.repeat": repeat,
     "aten.flip": flip,

@@ -139,8 +139,8 @@ def _attend(
 def _joined(c: OnnxContext, n: OnnxNode, x: str) -> str:
     """`[batch, heads, length, size]` as `[batch, length, heads * size]`."""
     batch, heads, length, size = c.type(x).shape
-    turned = c.add(n, "transpose", x, attrs=TransposeAttrs((0, 2, 1, 3)))
-    return add_reshape(c, n, turned, (batch, length, simplify(heads * size)))
+    transposed = c.add(n, "transpose", x, attrs=TransposeAttrs((0, 2, 1, 3)))
+    return add_reshape(c, n, transposed, (batch, length, simplify(heads * size)))
 
 
 def _operands(c: OnnxContext, n: OnnxNode) -> list[str]:
@@ -236,8 +236,8 @@ def _rotated(c: OnnxContext, n: OnnxNode, x: str, heads: int, before: Expr) -> s
     start = c.add(n, "dims", attrs=DimsAttrs((before,), ()))
     places = _positions(c, n, start, batch, length)
     attrs = RotaryAttrs(bool(n.int_attr("rotary_interleaved", 0)), False, _angles(c, n, 7))
-    turned = c.add(n, "rotary_embedding", split, n.required(7), n.required(8), places, attrs=attrs)
-    return add_reshape(c, n, turned, (batch, length, hidden))
+    rotated = c.add(n, "rotary_embedding", split, n.required(7), n.required(8), places, attrs=attrs)
+    return add_reshape(c, n, rotated, (batch, length, hidden))
 
 
 def _angles(c: OnnxContext, n: OnnxNode, index: int) -> int:

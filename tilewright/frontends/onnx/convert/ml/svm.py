@@ -118,9 +118,9 @@ def _probabilities(scores: NodeValue, classes: int) -> NodeValue:
     first, second = (np.zeros((len(pairs), classes, classes), np.float32) for _ in range(2))
     for p, (i, j) in enumerate(pairs):
         first[p, i, j] = second[p, j, i] = 1
-    turned = (first - second).reshape(len(pairs), -1)
+    signs = (first - second).reshape(len(pairs), -1)
     other = second.sum(0).reshape(-1)
-    flat = pair.apply("matmul", traced(c, n, c.constant(turned, F32)))
+    flat = pair.apply("matmul", traced(c, n, c.constant(signs, F32)))
     flat = flat + traced(c, n, c.constant(other, F32))
     rows = c.type(flat.name).shape[0]
     square = add_reshape(c, n, flat.name, (rows, const(classes), const(classes)))

@@ -40,9 +40,9 @@ def scan(call: HostCall) -> tuple[Any, ...]:
     if n.opset < 9:
         raise call.failure("version 8 is native only, and something in its body is not")
     axes = n.ints_attr("scan_input_axes", (0,) * count)
-    turned = n.ints_attr("scan_input_directions", (0,) * count)
+    backward = n.ints_attr("scan_input_directions", (0,) * count)
     rows = [np.moveaxis(x, axis, 0) for x, axis in zip(scanned, axes, strict=True)]
-    rows = [x[::-1] if turn else x for x, turn in zip(rows, turned, strict=True)]
+    rows = [x[::-1] if b else x for x, b in zip(rows, backward, strict=True)]
     columns: list[list[Any]] = [[] for _ in body.output[len(states) :]]
     for slices in zip(*rows, strict=True):
         # not ascontiguousarray(), which would give a number a dimension
@@ -53,8 +53,8 @@ def scan(call: HostCall) -> tuple[Any, ...]:
         for column, value in zip(columns, collected, strict=True):
             column.append(value)
     places = n.ints_attr("scan_output_axes", (0,) * len(columns))
-    turned = n.ints_attr("scan_output_directions", (0,) * len(columns))
-    columns = [c[::-1] if turn else c for c, turn in zip(columns, turned, strict=True)]
+    backward = n.ints_attr("scan_output_directions", (0,) * len(columns))
+    columns = [c[::-1] if b else c for c, b in zip(columns, backward, strict=True)]
     stacks = [_stacked(call, column) for column in columns]
     moved = (np.moveaxis(y, 0, axis) for y, axis in zip(stacks, places, strict=True))
     return (*states, *map(np.ascontiguousarray, moved))
