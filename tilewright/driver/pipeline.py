@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 from tilewright.core.errors import ConfigError
+from tilewright.passes.algebra.block_scans import block_scans
 from tilewright.passes.algebra.combine_parallel_matmuls import combine_parallel_matmuls
 from tilewright.passes.algebra.fold_scale_bias import fold_scale_bias
 from tilewright.passes.algebra.hoist_from_loops import hoist_from_loops
@@ -111,6 +112,7 @@ GPU: tuple[Pass, ...] = (
     pad_for_tensor_cores,
     separate_resizes,
     topk_to_sort,
+    block_scans,
     sink_reshapes,
     dce,
     fuse_attention,
