@@ -1,7 +1,12 @@
 from __future__ import annotations
 
-import numpy as np
+import re
 
+import numpy as np
+import pytest
+
+from tests.for_each import for_each
+from tilewright.core.errors import ExecutionError
 from tilewright.ir.loop.interp.to_python import compile_func
 from tilewright.ir.loop.text import parse_func
 
@@ -49,3 +54,23 @@ def test_an_empty_branch():
     y = np.zeros(1, np.float32)
     compile_func(parse_func(source)).run({"y": y}, {})
     assert y[0] == 0
+
+
+def test_neighbours_are_read_before_they_are_overwritten():
+    source = """
+    func @f(out y: i64[2, 6]) {
+      y[1, ramp(0, 1, 4)] = y[0, ramp(2, 1, 4)] + y[0, ramp(0, 1, 4)]
+      y[0, ramp(1, 1, 4)] = y[0, ramp(0, 1, 4)]
+    }"""
+    y = np.arange(12).reshape(2, 6)
+    compile_func(parse_func(source)).run({"y": y}, {})
+    assert y.tolist() == [[0, 0, 1, 2, 3, 5], [2, 4, 6, 8, 10, 11]]
+
+
+@for_each(("index", "wrong"), [("1, ramp(K - 4, 1, 4)", "1, -1"), ("1, ramp(K, 1, 4)", "1, 6")])
+def test_the_first_neighbour_outside_is_named(index: str, wrong: str):
+    source = f"func @f(out y: i64[2, 6]) {{ y[{index}] = ramp(0, 1, 4) }}"
+    y = np.zeros((2, 6), np.int64)
+    with pytest.raises(ExecutionError, match=re.escape(f"y[{wrong}] is outside")):
+        compile_func(parse_func(source)).run({"y": y}, {"K": 3})
+    assert not y.any()

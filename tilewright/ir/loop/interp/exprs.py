@@ -164,6 +164,21 @@ class ExprWriter:
             self.line(f"if not ({inside}):")
             self.line(f"    support.out_of_bounds({buffer!r}, {name}, {given}, {self.site})")
 
+    def slice_of(self, buffer: str, indices: tuple[Expr, ...]) -> str | None:
+        """Neighbours along the last dimension as a slice, checked; `None` for other lanes."""
+        *rows, last = indices or (None,)
+        if not isinstance(last, Ramp) or last.stride != 1 or any(i.lanes > 1 for i in rows):
+            return None
+        name, first = self.buffers[buffer], self.atom(last.base)
+        end, places = f"{first} + {last.count}", [self.atom(i) for i in rows]
+        inside = [f"0 <= {i} < {name}_{n}" for n, i in enumerate(places)]
+        inside.append(f"0 <= {first} and {end} <= {name}_{len(rows)}")
+        self.line(f"if not ({' and '.join(inside)}):")
+        lanes = ", ".join([*places, f"np.arange({first}, {end})"])
+        given = f"{buffer!r}, {name}, ({lanes},), True, {last.count}, {self.site}"
+        self.line(f"    support.load_lanes({given})")  # names the lane that is outside
+        return f"{name}[{', '.join([*places, f'{first}:{end}'])}]"
+
 
 def _const(w: ExprWriter, e: Const) -> str:
     if e.dtype.is_float:
@@ -303,6 +318,8 @@ def _scalar_load(w: ExprWriter, e: Load, result: str) -> str:
 def _vector_load(w: ExprWriter, e: Load) -> str:
     masks = [] if e.mask is None else [w.atom(e.mask)]
     masks += [] if w.lane_mask is None else [w.lane_mask]
+    if not masks and (part := w.slice_of(e.buffer, e.indices)) is not None:
+        return w.assign(f"{part}.copy()")  # not what is stored there later
     mask = " & ".join(masks) or "True"
     with w.under(masks):
         indices = f"({''.join(w.atom(i) + ', ' for i in e.indices)})"

@@ -214,8 +214,12 @@ class _Writer(ExprWriter):
     def store_lanes(self, s: Store, lanes: int) -> None:
         masks = [] if s.mask is None else [self.atom(s.mask)]
         masks += [] if self.lane_mask is None else [self.lane_mask]
+        value = self.atom(s.value)
+        if not masks and (part := self.slice_of(s.buffer, s.indices)) is not None:
+            self.line(f"{part} = {value}")
+            return
         indices = f"({''.join(self.atom(i) + ', ' for i in s.indices)})"
-        place = f"{s.buffer!r}, {self.buffers[s.buffer]}, {indices}, {self.atom(s.value)}"
+        place = f"{s.buffer!r}, {self.buffers[s.buffer]}, {indices}, {value}"
         mask = " & ".join(masks) or "True"
         self.line(f"support.store_lanes({place}, {mask}, {lanes}, {self.site})")
 
