@@ -107,6 +107,18 @@ def test_columns_a_few_elements_apart_are_picked_where_that_takes_less(
     _check(after)
 
 
+def test_two_masked_columns_a_few_elements_apart_are_picked() -> None:
+    stores = "\n".join(
+        f"c[ramp({8 * n}, 1, 8)] = a[ramp({n}, 2, 8) ? ramp(i * 4, 1, 8) < 6]" for n in range(2)
+    )
+    func = parse_func(
+        f"""
+        func @f(a: f32[1000], b: f32[1], out c: f32[1000]) {{ for i in serial(2) {{ {stores} }} }}
+        """
+    )
+    assert print_func(transpose_loads(func)) == print_func(func)
+
+
 def test_what_is_written_in_between_stays() -> None:
     func = _func([0, 1, 2, 3], 4, source="c")
     assert print_func(transpose_loads(func)) == print_func(func)

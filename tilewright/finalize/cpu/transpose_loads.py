@@ -27,6 +27,8 @@ from tilewright.ir.loop.walk import buffers, map_stmt
 
 # One column is loaded element by element.
 MIN_COLUMNS = 2
+# Fewer columns of elements a few apart are picked even where lanes are masked (`known_masks`).
+MIN_MASKED_COLUMNS = 4
 
 
 @dataclass(frozen=True)
@@ -206,8 +208,10 @@ def _pays(columns: Sequence[_Strided]) -> bool:
     A square takes a load for each row, an insertion where a vector holds several, and shuffles.
     """
     index, mask = columns[0].load.indices[0], columns[0].load.mask
-    if not (isinstance(index, Ramp) and index.is_dense) or (mask is not None and mask.lanes > 1):
+    if not (isinstance(index, Ramp) and index.is_dense):
         return True
+    if mask is not None and mask.lanes > 1:
+        return len(columns) >= MIN_MASKED_COLUMNS
     size, width = index.count, _width(len(columns))
     shuffles = width * (width.bit_length() - 1)
     return 2 * size - width + shuffles < len(columns) * (2 * index.stride - 1)
