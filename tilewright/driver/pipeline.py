@@ -34,6 +34,7 @@ from tilewright.passes.canonicalize.simplify_loops import simplify_loops
 from tilewright.passes.canonicalize.unify_dims import unify_dims
 from tilewright.passes.context import Pass
 from tilewright.passes.conv.conv_transpose_to_gemm import conv_transpose_to_gemm
+from tilewright.passes.conv.drop_unread_pixels import drop_unread_pixels
 from tilewright.passes.conv.fold_pad_into_conv import fold_pad_into_conv
 from tilewright.passes.conv.pad_for_tensor_cores import pad_for_tensor_cores
 from tilewright.passes.conv.separate_resizes import separate_resizes
@@ -73,6 +74,7 @@ FRONT: tuple[Pass, ...] = (
     prove_indices,
     fold_pad_into_conv,
     trim_padding_taps,
+    drop_unread_pixels,
     one_hot_matmul_to_gather,
     dce,
     choose_layouts,

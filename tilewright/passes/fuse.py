@@ -31,7 +31,7 @@ from tilewright.ops.conv.sliding_window import WindowAttrs
 from tilewright.ops.elementwise.define import is_pointwise
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import TransposeAttrs
-from tilewright.ops.tensor.slicing import ConcatAttrs
+from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
 from tilewright.passes.context import PassContext, WhyNotFused
 from tilewright.target.cpu import CpuTarget
 from tilewright.target.gpu import GpuTarget
@@ -137,6 +137,8 @@ class _Fuser:
         return max(len(reads), parts) <= max(MAX_READS, len(set(n.inputs)))
 
     def _prologue_obstacle(self, source: _Group, n: Node, kind: str) -> str | None:
+        if _moves_last(n) and any(map(_steps_along_last, source.nodes)):
+            return f"{n.op} would gather what it moves element by element"
         if kind != "out_fusable" and not get_op(n.op).rereads:
             return self._packing_obstacle(source, n)
         free = (*LAYOUT_ONLY, *PACKED.get(n.op, ()))
@@ -295,6 +297,10 @@ def _is_plain_conv(n: Node, graph: Graph) -> bool:
 
 def _moves_last(n: Node) -> bool:
     return isinstance(n.attrs, TransposeAttrs) and n.attrs.perm[-1] != n.type.rank - 1
+
+
+def _steps_along_last(n: Node) -> bool:
+    return isinstance(n.attrs, SliceAttrs) and abs(n.attrs.steps[-1]) > 1
 
 
 def _keeps_last(n: Node) -> bool:
