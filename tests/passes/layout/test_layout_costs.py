@@ -41,9 +41,15 @@ def test_wider_windows_follow_lines_where_filters_do_not_fill_vectors() -> None:
     assert few.channels_first < few.channels_last
 
 
-def test_wider_windows_that_step_are_far_slower_with_channels_first() -> None:
-    cost = _cost(64, 10, 32, kernel=3, stride=2)
-    assert cost.channels_first > 2 * cost.channels_last
+def test_wider_windows_that_step_copy_lines_with_gaps() -> None:
+    plain, stepping = (_cost(64, 10, 32 * stride, kernel=3, stride=stride) for stride in (1, 2))
+    assert plain.channels_first < stepping.channels_first < 1.5 * plain.channels_first
+    assert stepping.channels_last == plain.channels_last
+
+
+def test_a_line_of_one_vector_loads_an_operand_with_every_fma() -> None:
+    single, more = _cost(64, 64, 16, kernel=3), _cost(64, 64, 32, kernel=3)
+    assert single.channels_first > 1.2 * more.channels_first / 4
 
 
 def test_small_groups_follow_lines_and_large_ones_channels() -> None:
@@ -79,10 +85,19 @@ def test_pooling_costs_its_taps() -> None:
     assert cost.channels_first > cost.channels_last
 
 
-def test_channels_that_need_not_move_cost_nothing() -> None:
-    assert transpose_cost((const(2), const(64), const(1), const(1))) == 0
-    assert transpose_cost((const(2), const(1), const(8), const(8))) == 0
-    assert transpose_cost((const(2), const(3), const(8), const(8))) > 0
+@for_each(
+    ("shape", "moves"),
+    [((2, 64, 1, 1), False), ((2, 1, 8, 8), False), ((2, 3, 8, 8), True)],
+)
+def test_channels_that_need_not_move_cost_nothing(shape: tuple[int, ...], moves: bool) -> None:
+    assert (transpose_cost(tensor(F32, *shape), CPUS["x86-64-v4"]) > 0) == moves
+
+
+def test_an_element_costs_more_to_move_the_further_away_it_is() -> None:
+    target = CPUS["x86-64-v4"]
+    images = [1, target.l2 // 2048, target.l3 // 2048]
+    each = [transpose_cost(tensor(F32, n, 16, 8, 8), target) / n for n in images]
+    assert each[0] < each[1] < each[2]
 
 
 def test_unknown_sizes_are_taken_to_be_typical() -> None:

@@ -85,7 +85,7 @@ def _conv_fmas(
     work = _fmas(shape.images * filters * prod(places), shape.channels * taps, target)
     columns = places[-1] if taps > 1 else prod(places)
     first = _waste(columns, lanes) * (LAYOUTS.line if taps > 1 else 1.0)
-    last = _waste(group, lanes) * (LAYOUTS.line if group <= lanes else 1.0)
+    last = _waste(group, lanes) * (LAYOUTS.single_vector if group <= lanes else 1.0)
     return work * min(first, last)
 
 

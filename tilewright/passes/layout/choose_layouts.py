@@ -80,7 +80,7 @@ class _Layouts:
             if isinstance(t, TensorType) and t.rank in ranks and not self._is_constant(value):
                 side, readers = self._producer_side(value), self._reader_sides(value)
                 if readers - {side}:
-                    cut.differ(side, sorted(readers - {side}), transpose_cost(t.shape))
+                    cut.differ(side, sorted(readers - {side}), transpose_cost(t, self.target))
         return cut.solve()
 
     def _is_constant(self, value: str) -> bool:

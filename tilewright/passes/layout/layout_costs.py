@@ -8,9 +8,7 @@ Costs follow from the vectorized axis:
 | one tap, all channels  | rows of pixels x packed weights    | weights x columns of pixels, which |
 |                        |                                    | are packed while the model runs    |
 | many taps, or groups of| vectors of (a group's) filters     | vectors of pixels of one line, or  |
-| channels               |                                    | of all lines under single taps;    |
-|                        |                                    | stepping over all channels they    |
-|                        |                                    | are scattered: far slower          |
+| channels               |                                    | of all lines under single taps     |
 | one channel (depthwise,| vectors of channels                | vectors of pixels of one line,     |
 | pooling)               |                                    | taken apart where windows step     |
 """
@@ -24,13 +22,16 @@ from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, as_int
 from tilewright.arith.walk import free_vars
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.types import TYPICAL_SIZE, Shape
+from tilewright.ir.types import TYPICAL_SIZE, Shape, TensorType
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.pool import PoolAttrs
 from tilewright.ops.conv.sliding_window import WindowAttrs, channels, spatial
 from tilewright.target.calibration.cpu import LAYOUTS
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.cpu import LINE_BYTES, CpuTarget
 from tilewright.target.target import Target
+
+# How often a line moves that is copied: it is read, read for being written, and written back.
+MOVES = 3
 
 
 class LayoutCost(NamedTuple):
@@ -55,24 +56,37 @@ def window_cost(graph: Graph, n: Node, target: Target) -> LayoutCost:
         return LayoutCost(work * LAYOUTS.scattered, work)
     if typical(weights[1:2]) == 1 < attrs.groups:
         return _single_channel(work, out, attrs.strides[-1])
-    by_line = attrs.groups > 1 or (taps > 1 and not stepping)
-    if by_line and isinstance(target, CpuTarget):
+    x = graph.tensor_type(n.inputs[0]).shape
+    if attrs.groups > 1 or taps > 1:
+        if not isinstance(target, CpuTarget):
+            return LayoutCost(work * LAYOUTS.scattered, work)
         filters = typical(weights[:1]) // attrs.groups
         line = out[-1:] if taps > 1 else out
-        return _by_line(work, filters, line, stepping, target.lanes(n.type.dtype.bits))
-    if attrs.groups > 1 or taps > 1:
-        return LayoutCost(work * LAYOUTS.scattered, work)
-    x = graph.tensor_type(n.inputs[0]).shape
+        cost = _by_line(work, filters, line, target.lanes(n.type.dtype.bits))
+        copied = typical(x) * (LAYOUTS.gather if stepping else LAYOUTS.pack)
+        return cost if taps == 1 else cost._replace(channels_first=cost.channels_first + copied)
     read = typical((x[0], channels(attrs.layout, x), *out))
     extra = read * (LAYOUTS.gather if stepping else LAYOUTS.pack)
     return LayoutCost(work * _waste(typical(out)) + extra, work)
 
 
-def transpose_cost(shape: Shape) -> float:
+def transpose_cost(t: TensorType, target: Target) -> float:
     """What it costs to move the channels of a value; nothing where there is nothing to move."""
+    shape = t.shape
     if typical(shape[1:2]) == 1 or typical(shape[2:]) == 1:
         return 0.0
-    return typical(shape) * LAYOUTS.transpose
+    elements = typical(shape)
+    return elements * LAYOUTS.transpose + _moved_lines(elements * t.dtype.bytes, t, target)
+
+
+def _moved_lines(size: int, t: TensorType, target: Target) -> float:
+    """The time of cache lines that are further away than L2: of a value, and of its copy."""
+    if not isinstance(target, CpuTarget) or 2 * size <= target.l2:
+        return 0.0
+    near, _ = target.costs.line_fill[0]
+    far, _ = target.costs.line_fill_beyond_l2(2 * size <= target.l3)
+    a_cycle = target.lanes(t.dtype.bits) * target.costs.fma_units
+    return size / LINE_BYTES * MOVES * (far - near) * a_cycle
 
 
 def typical(sizes: Shape) -> int:
@@ -91,13 +105,18 @@ def _single_channel(work: float, out: Shape, step: int) -> LayoutCost:
     return LayoutCost(work * gaps * _waste(typical(out[-1:])), work)
 
 
-def _by_line(work: float, filters: int, line: Shape, stepping: bool, lanes: int) -> LayoutCost:
-    # With one vector of filters, every FMA loads a pixel of its own.
-    last = work * _waste(filters, lanes) * (LAYOUTS.line if filters <= lanes else 1.0)
+def _by_line(work: float, filters: int, line: Shape, lanes: int) -> LayoutCost:
+    last = work * _waste(filters, lanes) * _operand_loads(filters, lanes)
     if any(as_int(size) is None for size in line):
         return LayoutCost(last * LAYOUTS.scattered, last)
-    step = LAYOUTS.step if stepping else 1.0
-    return LayoutCost(work * LAYOUTS.line * step * _waste(typical(line), lanes), last)
+    pixels = typical(line)
+    each = max(LAYOUTS.line, _operand_loads(pixels, lanes))
+    return LayoutCost(work * each * _waste(pixels, lanes), last)
+
+
+def _operand_loads(columns: int, lanes: int) -> float:
+    """What an FMA costs: of a single vector, every one loads an operand of its own."""
+    return LAYOUTS.single_vector if columns <= lanes else 1.0
 
 
 def _waste(columns: int, vector: int = LAYOUTS.vector) -> float:

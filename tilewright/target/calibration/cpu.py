@@ -61,18 +61,17 @@ class LayoutCosts:
     """Fitted: what convolutions cost with channels first and last, in FMAs of full vectors.
 
     `vector` is the number of pixels that are computed together. An element costs `transpose` to
-    move to the other layout, `pack` to copy in order, `gather` to copy with gaps. An FMA of
-    several channels along a line costs `line`, also one of a single vector of filters, and `step`
-    times as much where windows step; other windows whose vectors are not contiguous cost
-    `scattered` times as much.
+    move to the other layout in L2, `pack` to copy in order, `gather` to copy with gaps. An FMA of
+    several channels along a line costs `line`, one of a single vector, of filters or of a line,
+    `single_vector`; windows whose vectors are not contiguous cost `scattered` times as much.
     """
 
     vector: int = 8
     transpose: float = 16.0
     pack: float = 2.0
     gather: float = 8.0
-    line: float = 1.5
-    step: float = 1.25
+    line: float = 1.15
+    single_vector: float = 1.5
     scattered: float = 4.0
 
 

@@ -24,7 +24,8 @@ from tilewright.schedule.builtin.cpu.gemm.amx import match_amx_gemm, schedule_am
 from tilewright.schedule.builtin.cpu.gemm.bf16_dot import match_bf16_dot_gemm, schedule_bf16_dot
 from tilewright.schedule.builtin.cpu.gemm.group_layout import store_by_group
 from tilewright.schedule.builtin.cpu.gemm.kc_blocking import narrow_k_block
-from tilewright.schedule.builtin.cpu.gemm.phase_layout import store_by_phase
+from tilewright.schedule.builtin.cpu.gemm.line_bands import choose_band
+from tilewright.schedule.builtin.cpu.gemm.phase_layout import schedule_phase_copy, store_by_phase
 from tilewright.schedule.builtin.cpu.gemm.register_blocked import schedule_register_blocked
 from tilewright.schedule.builtin.cpu.injective import schedule_injective
 from tilewright.schedule.builtin.cpu.opaque import schedule_opaque
@@ -205,8 +206,12 @@ def _schedule_register_blocked(
     axes = match_tile_axes(graph.block(name), graph, constants)
     assert axes is not None
     store_by_group(sch, name, axes, graph)
-    copies = store_by_phase(sch, name, axes, constants, target)
-    after = _with_one_epilogue(sch, name, staged | copies, "register", target)
+    phases = store_by_phase(sch, name, axes, constants, target)
+    band = choose_band(sch, name, phases.step if phases else 1, constants, target)
+    if phases is not None and band is None:
+        schedule_phase_copy(sch, phases, target)
+    apart = {x for x in (phases and phases.name, band and band.copy) if x}
+    after = _with_one_epilogue(sch, name, staged | apart, "register", target)
     graph = block_graph(sch.func)
     epilogue, block = graph.block(after), graph.block(name)
     gemm = match_bf16_dot_gemm(block, graph, constants, target)
@@ -215,7 +220,7 @@ def _schedule_register_blocked(
         return "bf16_dot"
     axes = match_tile_axes(block, graph, constants)
     assert axes is not None
-    schedule_register_blocked(sch, block, axes, epilogue, constants, target)
+    schedule_register_blocked(sch, block, axes, epilogue, constants, target, band)
     return "register_blocked"
 
 

@@ -8,6 +8,9 @@ pads the data, or by one of its own, rather than by every tap and filter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from tilewright.arith.affine import stride_of
 from tilewright.arith.expr import Var, as_int
 from tilewright.arith.vector import MAX_DENSE_STRIDE
@@ -23,6 +26,7 @@ from tilewright.schedule.analysis.blocks import (
     reads_of,
     spatial,
     typical_extent,
+    value_of,
 )
 from tilewright.schedule.analysis.tile_axes import TileAxes
 from tilewright.schedule.builtin.cpu.injective import parallelize_evenly
@@ -36,16 +40,24 @@ MAX_VECTORS = 8
 MAX_GROWTH = 1.25
 
 
+@dataclass(frozen=True)
+class PhaseCopy:
+    """The block `name` copies lines, each in `step` phases; it is still to be scheduled."""
+
+    name: str
+    step: int
+
+
 def store_by_phase(
     sch: Schedule, name: str, axes: TileAxes, constants: frozenset[str], target: CpuTarget
-) -> frozenset[str]:
-    """Store what steps along N by phases; the blocks that copy it, which are then scheduled."""
+) -> PhaseCopy | None:
+    """Store what steps along N by phases."""
     graph, b = block_graph(sch.func), axes.packed_b
     if b is None or b.buffer in constants or b.mask is not None:
-        return frozenset()
+        return None
     step = stride_of(b.indices[-1], axes.n.name) or 0
     if not 2 <= step <= MAX_DENSE_STRIDE or as_int(axes.n.extent) is None:
-        return frozenset()
+        return None
     copies = [x for x in graph.blocks if x.writes[0].buffer == b.buffer and _is_copy(x, graph)]
     made = copies[0].name if copies else sch.cache_read(name, b.buffer, "global")
     copy = block_graph(sch.func).block(made)
@@ -54,8 +66,7 @@ def store_by_phase(
     sch.pad(made, line.name, step * _whole_vectors(typical_extent(line.extent), step, lanes))
     whole = [(d, 0, 0) for d in range(last)]
     sch.transform_layout(copy.writes[0].buffer, [*whole, (last, step, 1), (last, step, 0)])
-    _schedule_copy(sch, block_graph(sch.func).block(made), step, lanes, target)
-    return frozenset({made})
+    return PhaseCopy(made, step)
 
 
 def _whole_vectors(length: int, step: int, lanes: int) -> int:
@@ -76,22 +87,37 @@ def _is_copy(block: Block, graph: BlockGraph) -> bool:
     )
 
 
-def _schedule_copy(sch: Schedule, block: Block, step: int, lanes: int, target: CpuTarget) -> None:
-    """Vectors of each phase; the first and the last of a line, and of lines, contain padding.
+def schedule_phase_copy(sch: Schedule, copy: PhaseCopy, target: CpuTarget) -> None:
+    """Copy all lines before they are used, in parallel."""
+    block = block_graph(sch.func).block(copy.name)
+    loops = [loop_of(it) for it in spatial(block)]
+    *outer, _ = loops
+    copy_lines(sch, copy.name, loops, copy.step, target)
+    for loop in outer[1:][-1:]:
+        sch.annotate(loop, PARTITION.key, 1)
+    if is_parallel(sch, block.name, op_count(block)):
+        parallelize_evenly(sch, block.name, outer[:-1] or outer, target)
 
-    The masks of a line that is written out are known, see `finalize/cpu/known_masks.py`.
+
+def copy_lines(
+    sch: Schedule, name: str, loops: Sequence[str], step: int, target: CpuTarget
+) -> None:
+    """Copy a line, the last of the loops, in vectors of each phase.
+
+    The first and the last contain padding. The masks of a line that is written out are known, see
+    `finalize/cpu/known_masks.py`.
     """
-    *outer, line = (loop_of(it) for it in spatial(block))
-    length = typical_extent(spatial(block)[-1].extent)
-    vector, lane, phase = sch.split(line, [None, lanes, step])
-    sch.reorder(*outer, vector, phase, lane)
+    block = block_graph(sch.func).block(name)
+    length, lanes = typical_extent(spatial(block)[-1].extent), target.lanes(_bits(block))
+    vector, lane, phase = sch.split(loops[-1], [None, lanes, step])
+    sch.reorder(*loops[:-1], vector, phase, lane)
     if length <= MAX_VECTORS * lanes * step:
         sch.unroll(vector)
     else:
         sch.annotate(vector, PARTITION.key, 1)
     sch.unroll(phase)
     sch.vectorize(lane)
-    for loop in outer[1:][-1:]:
-        sch.annotate(loop, PARTITION.key, 1)
-    if is_parallel(sch, block.name, op_count(block)):
-        parallelize_evenly(sch, block.name, outer[:-1] or outer, target)
+
+
+def _bits(block: Block) -> int:
+    return value_of(block).dtype.bits

@@ -29,6 +29,7 @@ from tilewright.schedule.analysis.blocks import (
     accumulator_dtype,
     allows_narrow_accumulation,
     block_graph,
+    flat_stride,
     is_unit,
     loop_of,
     op_count,
@@ -56,6 +57,7 @@ from tilewright.schedule.builtin.cpu.gemm.kc_blocking import (
     has_k_blocks,
     narrow_k_block,
 )
+from tilewright.schedule.builtin.cpu.gemm.line_bands import LineBand
 from tilewright.schedule.builtin.cpu.gemm.mc_blocking import (
     choose_mc,
     choose_transposed,
@@ -81,6 +83,8 @@ from tilewright.target.cpu import CpuTarget
 MIN_REUSE = 4
 # Steps of K between a prefetch of a row of B that is read in place and its use.
 PREFETCH_STEPS = 8
+# Taps of a window in a line that are written out, each with an offset of its own.
+MAX_UNROLLED_TAPS = 8
 # Steps of K that may be unrolled where A is loaded by scalars.
 STEPS = (1, 2, 4, 8)
 
@@ -92,8 +96,9 @@ def schedule_register_blocked(
     epilogue: Block,
     constants: frozenset[str],
     target: CpuTarget,
+    band: LineBand | None = None,
 ) -> None:
-    """Schedule a reduction and its epilogue."""
+    """Schedule a reduction and its epilogue, perhaps in bands of lines."""
     problem = _problem(sch, block, axes, constants, target)
     tile = choose_tile(sch, block.name, problem, target)
     b = pack_b(sch, block, axes, problem, tile, constants, target)
@@ -121,7 +126,7 @@ def schedule_register_blocked(
         copy = sch.cache_write(block.name, "register")
         graph = block_graph(sch.func)
         block, epilogue, transposed = graph.block(block.name), graph.block(copy), epilogue.name
-    _schedule_flat(sch, block, axes, problem, tile, tiles, epilogue, transposed, b, target)
+    _schedule_flat(sch, block, axes, problem, tile, tiles, epilogue, transposed, b, band, target)
 
 
 def _schedule_flat(
@@ -134,6 +139,7 @@ def _schedule_flat(
     epilogue: Block,
     transposed: str | None,
     b: PackedB,
+    band: LineBand | None,
     target: CpuTarget,
 ) -> None:
     """Tiles that go through all of K at once, perhaps `transposed` a group of rows at a time."""
@@ -151,9 +157,10 @@ def _schedule_flat(
         panels_first = _panels_first(sch, block, axes, target)
         inner = [panel_loop, *row_tile] if panels_first else [*row_tile, panel_loop]
         order = [*row_group, *inner]
-    outer = [*(loop_of(it) for it in axes.batch), *order]
-    sums = [loop_of(it) for it in reductions(block)]
-    steps = _unrolled_steps(sch, block, sums, tile)
+    batch = _batch_loops(sch, block, axes, band)
+    outer = [*batch, *order]
+    sums = _k_loops(sch, block, axes, b)
+    steps = _window_steps(block, sums) if b.window else _unrolled_steps(sch, block, sums, tile)
     sch.reorder(*outer, *sums, *steps, *row_loops, vector, lane)
     if panels_first and together == tiles and packs_by_panel(b, problem, tile, target):
         pack_at(sch, b, axes, tile, panel_loop)
@@ -169,6 +176,9 @@ def _schedule_flat(
     if transposed is not None:
         transpose_at(sch, transposed, row_group[-1], target)
         shared = outer[: outer.index(row_group[-1]) + 1]
+    if band is not None:
+        band.copy_at(sch, batch[-2], target)
+        shared = batch[:-1]
     least = _least_edge(block, axes, tile)
     mark_edges(sch, block.name, axes.m, tile.mr, least, [*row_loops, *written])
     unroll_and_vectorize(sch, *steps, *row_loops, vector, lane)
@@ -190,6 +200,31 @@ def _panels_first(sch: Schedule, block: Block, axes: TileAxes, target: CpuTarget
     """
     far = axes.packed_b is not None and panels_bytes(block, axes) > target.l1
     return sch.choose(f"{block.name}.n_outer", far, lambda: (False, True))
+
+
+def _batch_loops(sch: Schedule, block: Block, axes: TileAxes, band: LineBand | None) -> list[str]:
+    loops = [loop_of(it) for it in axes.batch]
+    return loops if band is None else [*loops[:-1], *band.split(sch, block.name)]
+
+
+def _k_loops(sch: Schedule, block: Block, axes: TileAxes, b: PackedB) -> list[str]:
+    """The loops over K; of windows, those that move them furthest are outside.
+
+    A line of one channel is then in L1 for all taps that it is under.
+    """
+    sums, graph, load = reductions(block), block_graph(sch.func), axes.packed_b
+    if load is None or not b.window:
+        return [loop_of(it) for it in sums]
+    distance = {
+        it.name: abs(flat_stride(load, graph.buffers[load.buffer], it.name) or 0) for it in sums
+    }
+    return [loop_of(it) for it in sorted(sums, key=lambda it: -distance[it.name])]
+
+
+def _window_steps(block: Block, sums: list[str]) -> list[str]:
+    """Unroll the few taps in a line, each of which has an offset of its own."""
+    extents = {loop_of(it): typical_extent(it.extent) for it in reductions(block)}
+    return [sums.pop()] if len(sums) > 1 and extents[sums[-1]] <= MAX_UNROLLED_TAPS else []
 
 
 def _unrolled_steps(sch: Schedule, block: Block, sums: list[str], tile: Microkernel) -> list[str]:
