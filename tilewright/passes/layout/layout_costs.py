@@ -62,7 +62,7 @@ def window_cost(graph: Graph, n: Node, target: Target) -> LayoutCost:
             return LayoutCost(work * LAYOUTS.scattered, work)
         filters = typical(weights[:1]) // attrs.groups
         line = out[-1:] if taps > 1 else out
-        cost = _by_line(work, filters, line, target.lanes(n.type.dtype.bits))
+        cost = _by_line(work, filters, line, target.lanes(n.type.dtype.bits), target.has_lane_fma)
         copied = typical(x) * (LAYOUTS.gather if stepping else LAYOUTS.pack)
         return cost if taps == 1 else cost._replace(channels_first=cost.channels_first + copied)
     read = typical((x[0], channels(attrs.layout, x), *out))
@@ -105,12 +105,13 @@ def _single_channel(work: float, out: Shape, step: int) -> LayoutCost:
     return LayoutCost(work * gaps * _waste(typical(out[-1:])), work)
 
 
-def _by_line(work: float, filters: int, line: Shape, lanes: int) -> LayoutCost:
+def _by_line(work: float, filters: int, line: Shape, lanes: int, by_lane: bool) -> LayoutCost:
     last = work * _waste(filters, lanes) * _operand_loads(filters, lanes)
     if any(as_int(size) is None for size in line):
         return LayoutCost(last * LAYOUTS.scattered, last)
     pixels = typical(line)
-    each = max(LAYOUTS.line, _operand_loads(pixels, lanes))
+    # FMAs by lane take pixels from vectors of channels; along lines, each weight is a load.
+    each = LAYOUTS.single_vector if by_lane else max(LAYOUTS.line, _operand_loads(pixels, lanes))
     return LayoutCost(work * each * _waste(pixels, lanes), last)
 
 
