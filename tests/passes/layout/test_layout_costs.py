@@ -9,6 +9,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.layout.layout_costs import LayoutCost, transpose_cost, typical, window_cost
+from tilewright.target.calibration.cpu import LAYOUTS
 from tilewright.target.registry import CPUS
 
 
@@ -39,6 +40,17 @@ def test_wider_windows_follow_lines_where_filters_do_not_fill_vectors() -> None:
     many, few = _cost(64, 64, 32, kernel=3), _cost(64, 10, 32, kernel=3)
     assert many.channels_first > many.channels_last
     assert few.channels_first < few.channels_last
+
+
+def test_many_channels_and_filters_have_fewer_products_with_channels_last() -> None:
+    few, many = (_cost(n, n, 32, kernel=3) for n in (32, 256))
+    assert many.channels_last < 0.7 * 64 * few.channels_last
+    assert many.channels_first == 64 * (few.channels_first - _copy(32)) + _copy(256)
+
+
+def _copy(channels: int) -> float:
+    """What copying an image of 32 x 32 in order costs."""
+    return channels * 32 * 32 * LAYOUTS.pack
 
 
 def test_wider_windows_that_step_copy_lines_with_gaps() -> None:

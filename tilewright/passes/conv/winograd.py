@@ -24,7 +24,13 @@ from tilewright.ops.elementwise.define import is_pointwise
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
 from tilewright.passes.context import PassContext
-from tilewright.passes.conv.winograd_cost import MIN_GAIN, ConvShape, best_tile, least_cycles
+from tilewright.passes.conv.winograd_cost import (
+    MIN_GAIN,
+    ConvShape,
+    best_tile,
+    direct_cycles,
+    least_cycles,
+)
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import CpuTarget
 
@@ -63,6 +69,12 @@ def winograd_tile(
     """
     shape = _shape(n, weights, target)
     return None if shape is None else best_tile(replace(shape, transposed=transposed), target)
+
+
+def winograd_share(n: Node, weights: TensorType, target: CpuTarget) -> float:
+    """The part of a convolution's time that Winograd's method leaves; all where it does not pay."""
+    shape = _shape(n, weights, target)
+    return 1.0 if shape is None else least_cycles(shape, target) / direct_cycles(shape, target)
 
 
 def is_shorter_in(dtype: DType, n: Node, weights: TensorType, target: CpuTarget) -> bool:

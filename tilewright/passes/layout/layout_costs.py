@@ -8,7 +8,7 @@ Costs follow from the vectorized axis:
 | one tap, all channels  | rows of pixels x packed weights    | weights x columns of pixels, which |
 |                        |                                    | are packed while the model runs    |
 | many taps, or groups of| vectors of (a group's) filters     | vectors of pixels of one line, or  |
-| channels               |                                    | of all lines under single taps     |
+| channels               | (fewer with Winograd's method)     | of all lines under single taps     |
 | one channel (depthwise,| vectors of channels                | vectors of pixels of one line,     |
 | pooling)               |                                    | taken apart where windows step     |
 """
@@ -26,6 +26,7 @@ from tilewright.ir.types import TYPICAL_SIZE, Shape, TensorType
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.pool import PoolAttrs
 from tilewright.ops.conv.sliding_window import WindowAttrs, channels, spatial
+from tilewright.passes.conv.winograd import winograd_share
 from tilewright.target.calibration.cpu import LAYOUTS
 from tilewright.target.cpu import LINE_BYTES, CpuTarget
 from tilewright.target.target import Target
@@ -63,8 +64,11 @@ def window_cost(graph: Graph, n: Node, target: Target) -> LayoutCost:
         filters = typical(weights[:1]) // attrs.groups
         line = out[-1:] if taps > 1 else out
         cost = _by_line(work, filters, line, target.lanes(n.type.dtype.bits), target.has_lane_fma)
+        if taps == 1:
+            return cost
         copied = typical(x) * (LAYOUTS.gather if stepping else LAYOUTS.pack)
-        return cost if taps == 1 else cost._replace(channels_first=cost.channels_first + copied)
+        share = winograd_share(n, graph.tensor_type(n.inputs[1]), target)
+        return LayoutCost(cost.channels_first + copied, cost.channels_last * share)
     read = typical((x[0], channels(attrs.layout, x), *out))
     extra = read * (LAYOUTS.gather if stepping else LAYOUTS.pack)
     return LayoutCost(work * _waste(typical(out)) + extra, work)
