@@ -8,6 +8,8 @@ from __future__ import annotations
 
 # One kernel each, or a few of one kind.
 KERNELS: dict[str, str] = {
+    "reduce_short_rows": """(float[4000, 9] x) => (float[4000] y)
+        { a = Constant <value_ints=[1]> ()  y = ReduceMax <keepdims=0> (x, a) }""",
     "elementwise": """(float[N, 33] x, float[33] y) => (float[N, 33] z)
         { a = Add(x, y)  b = Sigmoid(a)  c = Exp(b)  z = Mul(c, x) }""",
     "math_functions": """(float[4, 100] x) => (float[4, 100] a, float[4, 100] b,
