@@ -23,6 +23,8 @@ from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, 
 from tilewright.ir.loop.nodes import (
     LOOP_KINDS,
     Alloc,
+    Await,
+    Barrier,
     Block,
     Buffer,
     For,
@@ -30,8 +32,15 @@ from tilewright.ir.loop.nodes import (
     If,
     Iter,
     Layout,
+    Let,
+    MbarrierArrive,
+    MbarrierInit,
+    MbarrierWait,
     Region,
+    Role,
+    Roles,
     Seq,
+    Signal,
     Stmt,
     Store,
     Tile,
@@ -202,10 +211,20 @@ TILES = st.builds(
 )
 
 
+SYNCHRONIZATION = st.one_of(
+    st.just(Barrier()),
+    st.builds(MbarrierInit, regions(), st.integers(1, 9)),
+    st.builds(MbarrierArrive, regions(), _MASKS),
+    st.builds(MbarrierWait, regions(), INDICES),
+    st.builds(Signal, regions()),
+    st.builds(Await, regions(), INDICES),
+)
+
+
 def stmts(depth: int = 3) -> st.SearchStrategy[Stmt]:
     """Statements of any shape; they mean nothing, but they have a text."""
     if depth == 0:
-        return st.one_of(STORES, UPDATES, TILES)
+        return st.one_of(STORES, UPDATES, TILES, SYNCHRONIZATION)
     inner = stmts(depth - 1)
     allocation = st.sampled_from(["T", "A"]).map(
         lambda n: Buffer(n, F32, (const(2),) * BUFFERS[n][1], "register" if n == "T" else "global")
@@ -227,6 +246,10 @@ def stmts(depth: int = 3) -> st.SearchStrategy[Stmt]:
         st.builds(For, NAMES, INDICES, st.sampled_from(LOOP_KINDS), inner, ANNOTATIONS),
         st.builds(If, CONDITIONS, inner, st.one_of(st.none(), inner)),
         st.builds(Alloc, allocation, inner),
+        st.builds(Let, NAMES, INDICES, inner),
+        st.lists(st.builds(Role, NAMES, st.integers(1, 8), st.sampled_from((0, 24)), inner)).map(
+            lambda roles: Roles(tuple(roles))
+        ),
         block,
     )
 

@@ -6,8 +6,10 @@ import pytest
 from tilewright.arith.evaluate import evaluate
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.interp.run import run_func
+from tilewright.ir.loop.parse import parse_stmt
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.thread_mapping import (
+    ThreadMapping,
     is_grid_sync,
     private_buffers,
     thread_mappings,
@@ -99,3 +101,19 @@ def test_registers_outlive_a_block_that_stays() -> None:
     run_func(func, arrays, {})
     assert arrays["A"].tolist() == [[1.0, 2.0], [1.0, 11.0], [1.0, 101.0]]
     assert [s.name for s in loops(func.body) if is_grid_sync(s)] == ["t"]
+
+
+def test_threads_count_from_0_in_roles_and_their_groups() -> None:
+    body = parse_stmt("""
+        roles {
+          consumer warps(8) {
+            for w in warp(8) { }
+            for g in group(2) { for v in warp(4) { } }
+          }
+          producer warps(4) { for t in thread(1) { } }
+        }""")
+    assert threads_of(body) == 384
+    found = thread_mappings(body, 384)
+    assert found["w"] == ThreadMapping(8, 32, 256)
+    assert found["v"] == ThreadMapping(4, 32, 128)
+    assert found["t"] == ThreadMapping(1, 1, 128)

@@ -117,3 +117,63 @@ def test_nested_blocks_see_only_their_own_iterators():
     verify_func(parse_func(source))
     with pytest.raises(VerifyError, match='block "inner" uses the variable vo'):
         verify_func(parse_func(source.replace("{ C[v] =", "{ C[v + vo] =")))
+
+
+ROLES = """
+func @f(flags: i32[8], out arrived: i64[1], out C: f32[64]) {
+  for b in grid(8) {
+    alloc full: i64[2] @shared
+    mbarrier_init full[0 : 2] count 1
+    barrier
+    roles {
+      consumer warps(4) registers(232) {
+        for g in group(2) {
+          let tile = b * 2 + g
+          mbarrier_wait full[tile % 2] parity tile // 2 % 2
+          mbarrier_arrive full[tile % 2] ? 0 < tile
+        }
+      }
+      producer warps(4) registers(24) { await arrived[0] count b signal arrived[0] }
+    }
+  }
+}
+"""
+
+WRONG_ROLES = {
+    "two-roles-of-one-name": ("producer warps", "consumer warps"),
+    "registers": ("registers(24)", "registers(20)"),
+    "no-warps": ("warps(4) registers(24)", "warps(0)"),
+    "unequal-groups": ("group(2)", "group(3)"),
+    "groups-of-symbolic-number": ("group(2)", "group(n)"),
+    "barrier-in-a-role": ("signal arrived[0]", "barrier"),
+    "grid-in-a-role": ("signal arrived[0]", "for c in grid(2) { }"),
+    "roles-in-a-role": ("signal arrived[0]", "roles { other warps(1) { } }"),
+    "roles-in-a-thread": (
+        "roles {",
+        "for t in thread(32) { roles { x warps(1) { } } } roles {",
+    ),
+    "let-twice": ("let tile = b * 2 + g", "let b = g"),
+    "let-dtype": ("let tile = b * 2 + g", "let tile = 1.0"),
+    "let-outside": ("await arrived[0] count b", "await arrived[0] count tile"),
+    "no-arrivals": ("count 1", "count 0"),
+    "two-mbarriers": ("mbarrier_wait full[tile % 2]", "mbarrier_wait full[0 : 2]"),
+    "mbarrier-dtype": ("full: i64[2]", "full: i32[2]"),
+    "parity-dtype": ("parity tile // 2 % 2", "parity true"),
+    "arrival-mask": ("? 0 < tile", "? tile"),
+    "flag-dtype": ("signal arrived[0]", "signal C[0]"),
+    "flag-of-an-input": ("signal arrived[0]", "signal flags[0]"),
+    "count-dtype": ("count b", "count true"),
+}
+
+
+def test_good_roles():
+    verify_func(parse_func(ROLES))
+
+
+@pytest.mark.parametrize("wrong", WRONG_ROLES)
+def test_broken_rules_of_roles(wrong, golden):
+    before, after = WRONG_ROLES[wrong]
+    assert before in ROLES
+    with pytest.raises(VerifyError) as caught:
+        verify_func(parse_func(ROLES.replace(before, after, 1)))
+    golden(str(caught.value), wrong)

@@ -17,10 +17,10 @@ from tilewright.ir.loop.walk import (
     loops_above,
     map_exprs,
     map_stmt,
-    rename_buffers,
     rewrite_stmts,
     seq,
     statements,
+    statements_in,
     substitute_stmt,
     touched_buffers,
 )
@@ -47,7 +47,6 @@ def test_nothing_changed_is_the_same_object():
     assert rewrite_stmts(FUNC.body, lambda s: None) is FUNC.body
     assert substitute_stmt(FUNC.body, {"q": const(1)}) is FUNC.body
     assert substitute_stmt(FUNC.body, {}) is FUNC.body
-    assert rename_buffers(FUNC.body, {"X": "Y"}) is FUNC.body
 
 
 def test_untouched_parts_stay_the_same_object():
@@ -59,10 +58,6 @@ def test_untouched_parts_stay_the_same_object():
 
 def test_substitution_reaches_everything(golden):
     golden(print_stmt(substitute_stmt(FUNC.body, {"N": const(16), "i": Var("o") * 4 + Var("p")})))
-
-
-def test_renaming_reaches_everything(golden):
-    golden(print_stmt(rename_buffers(FUNC.body, {"T": "T.local", "A": "A.packed", "C": "D"})))
 
 
 def test_rewriting_goes_bottom_up():
@@ -118,3 +113,38 @@ def test_accesses_in_order():
 def test_expressions_include_signatures():
     texts = {str(e) for e in expressions(FUNC.body)}
     assert {"N", "i < N", "i < 3", "vi", "k", "8", "0.0"} <= texts
+
+
+ROLES = parse_func("""
+func @g(A: f32[64], out C: f32[64], out arrived: i64[1]) {
+  for b in grid(4) {
+    alloc full: i64[2] @shared
+    mbarrier_init full[0 : 2] count 1
+    barrier
+    roles {
+      consumer warps(4) registers(232) {
+        for g in group(2) {
+          let tile = b * 2 + g
+          mbarrier_wait full[tile % n] parity tile // n % 2
+          mbarrier_arrive full[tile % n] ? 0 < tile
+        }
+      }
+      producer warps(1) {
+        await arrived[0] count n
+        signal arrived[0]
+      }
+    }
+  }
+}""")
+
+
+def test_statements_of_roles_are_walked(golden):
+    body = ROLES.body
+    assert map_exprs(body, lambda e: e) is body
+    assert rewrite_stmts(body, lambda s: None) is body
+    golden(print_stmt(substitute_stmt(body, {"n": const(2), "b": Var("block")})))
+    assert {"tile % n", "tile // n % 2", "0 < tile", "b * 2 + g", "n"} <= {
+        str(e) for e in expressions(body)
+    }
+    assert touched_buffers(body) == ({"arrived"}, {"arrived"})
+    assert [type(s).__name__ for s in statements_in(body)][4:7] == ["Barrier", "Roles", "For"]

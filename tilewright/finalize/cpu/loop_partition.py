@@ -44,11 +44,11 @@ from tilewright.core.dtypes import I64
 from tilewright.finalize.cpu.remainder_loops import IN_REMAINDERS, cut_again, exact_rest, tile_loops
 from tilewright.ir.loop.annotations import PARTITION, VERSIONED
 from tilewright.ir.loop.nodes import For, Func, If, Stmt
+from tilewright.ir.loop.rename import rename_loops
 from tilewright.ir.loop.walk import (
     map_exprs,
     map_stmt,
     own_expressions,
-    rename_loops,
     rewrite_stmts,
     seq,
     statements,

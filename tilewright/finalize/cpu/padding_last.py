@@ -36,12 +36,12 @@ from tilewright.arith.walk import conjuncts, free_vars, loads, rewrite, subexpre
 from tilewright.core.dtypes import I64
 from tilewright.ir.loop.annotations import PADDING_LAST
 from tilewright.ir.loop.nodes import For, Func, Stmt, Store
+from tilewright.ir.loop.rename import rename_loops
 from tilewright.ir.loop.walk import (
     expressions,
     loops,
     map_exprs,
     map_stmt,
-    rename_loops,
     seq,
     statements_in,
     substitute_stmt,

@@ -47,9 +47,9 @@ from tilewright.ir.loop.nodes import (
     Store,
     Tile,
 )
+from tilewright.ir.loop.rename import rename_loops
 from tilewright.ir.loop.walk import (
     map_stmt,
-    rename_loops,
     rewrite_stmts,
     seq,
     statements_in,

@@ -25,9 +25,14 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.text import print_expr
 from tilewright.arith.walk import conjuncts, loads, substitute
 from tilewright.core.errors import VerifyError
-from tilewright.ir.loop.nodes import Alloc, Block, For, Func, If, Region, Stmt, Store, Tile
+from tilewright.ir.loop.nodes import Alloc, Block, For, Func, If, Let, Region, Stmt, Store
 from tilewright.ir.loop.text import print_region, stmt_excerpt
-from tilewright.ir.loop.walk import child_stmts, own_expressions, touched_buffers
+from tilewright.ir.loop.walk import (
+    child_stmts,
+    own_expressions,
+    own_regions,
+    touched_buffers,
+)
 from tilewright.ir.types import Shape
 
 HELP = "change the index, or guard the access: a `?` mask, an `if`, the `where` of its block"
@@ -35,7 +40,7 @@ HELP = "change the index, or guard the access: a `?` mask, an `if`, the `where` 
 
 @dataclass(frozen=True)
 class _Context:
-    """What is known where a statement stands; block iterators are replaced by their bindings."""
+    """What is known where a statement stands; iterators and lets are replaced by their values."""
 
     extents: Mapping[str, Expr] = field(default_factory=dict)
     facts: tuple[Expr, ...] = ()
@@ -129,14 +134,13 @@ def _own_accesses(s: Stmt, c: _Context) -> Iterator[_Access]:
     for read in _reads(s):
         inside = c if read.mask is None else c.given(read.mask)
         yield _Access(s, inside, "reads", _element(read.buffer, read.indices), print_expr(read))
-    match s:
-        case Store():
-            inside = c if s.mask is None else c.given(s.mask)
-            text = print_expr(s.target)
-            yield _Access(s, inside, "writes", _element(s.buffer, s.indices), text)
-        case Tile():
-            for verb, region in (*(("reads", r) for r in s.srcs), ("writes", s.dst)):
-                yield _Access(s, c, verb, region, print_region(region))
+    if isinstance(s, Store):
+        inside = c if s.mask is None else c.given(s.mask)
+        text = print_expr(s.target)
+        yield _Access(s, inside, "writes", _element(s.buffer, s.indices), text)
+    for verb, regions in zip(("reads", "writes"), own_regions(s), strict=True):
+        for region in regions:
+            yield _Access(s, c, verb, region, print_region(region))
 
 
 def _element(buffer: str, indices: tuple[Expr, ...]) -> Region:
@@ -164,6 +168,8 @@ def _children(s: Stmt, c: _Context) -> Iterator[tuple[Stmt, _Context]]:
         case Alloc():
             shape = tuple(map(c.bound, s.buffer.shape))
             yield s.body, replace(c, shapes={**c.shapes, s.buffer.name: shape})
+        case Let():
+            yield s.body, replace(c, bindings={**c.bindings, s.name: c.bound(s.value)})
         case Block():
             inner = c.given(s.predicate)
             bindings = {it.name: c.bound(it.binding) for it in s.iters}

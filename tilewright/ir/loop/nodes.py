@@ -31,9 +31,21 @@ from tilewright.ir.types import Shape
 # the threads of a block; statements of a grid loop outside of thread loops run on one thread.
 # allreduce: a reduction over the threads that have the iterations; each of them gets the result.
 # warp: the iterations are distributed over warps, whose threads run the tiles in them together.
-LOOP_KINDS = ("serial", "parallel", "unroll", "vectorize", "grid", "thread", "warp", "allreduce")
+# group: the warps of a role are divided into equal groups, each of which runs one iteration as a
+# block of its own: its threads are numbered from 0.
+LOOP_KINDS = (
+    "serial",
+    "parallel",
+    "unroll",
+    "vectorize",
+    "grid",
+    "group",
+    "thread",
+    "warp",
+    "allreduce",
+)
 # Loops whose iterations run at once, in no order.
-CONCURRENT_KINDS = ("parallel", "vectorize", "grid", "thread", "warp")
+CONCURRENT_KINDS = ("parallel", "vectorize", "grid", "group", "thread", "warp")
 # global: planned in the arena or given by the caller. local: on the stack of the running thread.
 # register: as local, but every index must become constant so that it lives in registers.
 # volatile: as local, with volatile accesses: LLVM must not keep it in registers, which are needed
@@ -116,6 +128,15 @@ class Alloc(Stmt):
 
 
 @node
+class Let(Stmt):
+    """`let name = value`: an index variable that has this value in `body`."""
+
+    name: str
+    value: Expr
+    body: Stmt
+
+
+@node
 class Iter:
     """A block iterator: `kind` S (spatial) or R (reduction), its domain and what it is bound to."""
 
@@ -166,6 +187,27 @@ class Tile(Stmt):
 
 
 @node
+class Role:
+    """What some warps of a block do: `warps` of them run `body`, as a block of their own.
+
+    Threads are numbered from 0 within a role. Each has `registers` registers, as many as every
+    thread of the block where that is 0.
+    """
+
+    name: str
+    warps: int
+    registers: int
+    body: Stmt
+
+
+@node
+class Roles(Stmt):
+    """`roles { ... }`: the warps of a block divided among roles, in order, which run at once."""
+
+    roles: tuple[Role, ...]
+
+
+@node
 class Barrier(Stmt):
     """`barrier`: the threads of a block wait for each other; no effect on a single thread."""
 
@@ -176,18 +218,64 @@ class CpAsyncCommit(Stmt):
 
 
 @node
+class CpAsyncWait(Stmt):
+    """`cp_async_wait n`: a thread waits until at most `pending` groups of its copies are left."""
+
+    pending: int
+
+
+@node
+class MbarrierInit(Stmt):
+    """`mbarrier_init barrier count n`: each phase of these mbarriers completes with n arrivals.
+
+    A TMA copy is an arrival, whose phase also waits for the bytes. The first phase has parity 0.
+    """
+
+    barrier: Region
+    count: int
+
+
+@node
+class MbarrierArrive(Stmt):
+    """`mbarrier_arrive barrier ? mask`: each warp arrives once, none where the mask is false."""
+
+    barrier: Region
+    mask: Expr | None = None
+
+
+@node
 class MbarrierWait(Stmt):
-    """`mbarrier_wait barrier parity e`: a thread waits for the phase of that parity to complete."""
+    """`mbarrier_wait barrier parity e`: a thread waits for the phase of that parity to complete.
+
+    It goes on where the phase of the other parity is the current one: with parity 1 at once, as
+    long as the first phase is not complete.
+    """
 
     barrier: Region
     parity: Expr
 
 
 @node
-class CpAsyncWait(Stmt):
-    """`cp_async_wait n`: a thread waits until at most `pending` groups of its copies are left."""
+class Signal(Stmt):
+    """`signal flag`: a flag in global memory is incremented, after all stores before (release).
 
-    pending: int
+    In a warp loop each warp does so for the stores of its threads; outside of thread loops, the
+    first thread of a block for all stores before the last barrier.
+    """
+
+    flag: Region
+
+
+@node
+class Await(Stmt):
+    """`await flag count e`: wait until a flag is at least `count`; what was signalled is visible.
+
+    In a warp loop each thread waits; outside of thread loops the first thread of a block waits, and
+    a barrier must follow (acquire).
+    """
+
+    flag: Region
+    count: Expr
 
 
 @node

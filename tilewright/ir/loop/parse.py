@@ -13,6 +13,7 @@ from tilewright.core.text import Cursor, refuses_deep_text
 from tilewright.ir.loop.nodes import (
     Alloc,
     Annotations,
+    Await,
     Barrier,
     Block,
     Buffer,
@@ -23,9 +24,15 @@ from tilewright.ir.loop.nodes import (
     If,
     Iter,
     Layout,
+    Let,
+    MbarrierArrive,
+    MbarrierInit,
     MbarrierWait,
     Region,
+    Role,
+    Roles,
     Seq,
+    Signal,
     Stmt,
     Store,
     Tile,
@@ -64,11 +71,21 @@ class _Parser:
             "block": self.block,
             "tile": self.tile,
             "seq": self.sequence,
+            "roles": self.roles,
             "barrier": self.barrier,
             "cp_async_commit": self.cp_async_commit,
-            "mbarrier_wait": self.mbarrier_wait,
             "cp_async_wait": self.cp_async_wait,
+            "mbarrier_init": self.mbarrier_init,
+            "mbarrier_arrive": self.mbarrier_arrive,
+            "mbarrier_wait": self.mbarrier_wait,
+            "signal": self.signal,
+            "await": self.await_flag,
             "{": self.group,
+        }
+        # Their scope ends with the braces around them.
+        self.declarations: dict[str, Callable[[str], Stmt]] = {
+            "alloc": self.allocation,
+            "let": self.let,
         }
 
     def end(self) -> None:
@@ -168,8 +185,9 @@ class _Parser:
     def items(self, closing: str) -> list[Stmt]:
         items: list[Stmt] = []
         while not self.at_end(closing):
-            if self.cursor.peek("alloc") and not self.cursor.peek("[", 1):
-                items.append(self.allocation(closing))
+            declaration = self.declarations.get(self.cursor.now.text)
+            if declaration is not None and not self.cursor.peek("[", 1):
+                items.append(declaration(closing))
                 return items
             items.append(self.statement())
         return items
@@ -186,6 +204,12 @@ class _Parser:
         buffer = self.buffer()
         return Alloc(buffer, self.body(closing))
 
+    def let(self, closing: str) -> Stmt:
+        self.cursor.expect("let")
+        name = self.cursor.take("name")
+        self.cursor.expect("=")
+        return Let(name, self.exprs.parse(), self.body(closing))
+
     def statement(self) -> Stmt:
         parse = self.statements.get(self.cursor.now.text, self.store)
         return self.store() if self.cursor.peek("[", 1) else parse()
@@ -198,6 +222,25 @@ class _Parser:
         self.cursor.expect("{")
         return Seq(tuple(self.items("}")))
 
+    def roles(self) -> Stmt:
+        self.cursor.expect("roles")
+        self.cursor.expect("{")
+        found: list[Role] = []
+        while not self.cursor.accept("}"):
+            name = self.cursor.take("name")
+            warps = self.number("warps")
+            registers = self.number("registers") if self.cursor.peek("registers") else 0
+            found.append(Role(name, warps, registers, self.braced()))
+        return Roles(tuple(found))
+
+    def number(self, word: str) -> int:
+        """`word(4)`."""
+        self.cursor.expect(word)
+        self.cursor.expect("(")
+        number = int(self.cursor.take("int"))
+        self.cursor.expect(")")
+        return number
+
     def barrier(self) -> Stmt:
         self.cursor.expect("barrier")
         return Barrier()
@@ -206,15 +249,36 @@ class _Parser:
         self.cursor.expect("cp_async_commit")
         return CpAsyncCommit()
 
+    def cp_async_wait(self) -> Stmt:
+        self.cursor.expect("cp_async_wait")
+        return CpAsyncWait(int(self.cursor.take("int")))
+
+    def mbarrier_init(self) -> Stmt:
+        self.cursor.expect("mbarrier_init")
+        place = self.region()
+        self.cursor.expect("count")
+        return MbarrierInit(place, int(self.cursor.take("int")))
+
+    def mbarrier_arrive(self) -> Stmt:
+        self.cursor.expect("mbarrier_arrive")
+        place = self.region()
+        return MbarrierArrive(place, self.exprs.parse() if self.cursor.accept("?") else None)
+
     def mbarrier_wait(self) -> Stmt:
         self.cursor.expect("mbarrier_wait")
         place = self.region()
         self.cursor.expect("parity")
         return MbarrierWait(place, self.exprs.parse())
 
-    def cp_async_wait(self) -> Stmt:
-        self.cursor.expect("cp_async_wait")
-        return CpAsyncWait(int(self.cursor.take("int")))
+    def signal(self) -> Stmt:
+        self.cursor.expect("signal")
+        return Signal(self.region())
+
+    def await_flag(self) -> Stmt:
+        self.cursor.expect("await")
+        flag = self.region()
+        self.cursor.expect("count")
+        return Await(flag, self.exprs.parse())
 
     def loop(self) -> Stmt:
         self.cursor.expect("for")

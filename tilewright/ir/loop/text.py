@@ -17,8 +17,22 @@
     }
 
 Bare braces end the scope of an `alloc` early; `seq { ... }` is a sequence inside a sequence.
-`barrier` stands where the threads of a block wait for each other, `commit` and `await 2` where each
-waits for copies that it has started.
+
+Blocks of threads of a GPU also have
+
+    let tile = b + i * 132                            # until the end of the enclosing braces
+    roles {                                           # warps of a block, each with a role
+      consumer warps(8) registers(232) { ... }
+      producer warps(4) registers(24) { ... }
+    }
+    barrier                                           # the threads of a block wait for each other
+    cp_async_commit                                   # copies that a thread has started
+    cp_async_wait 2
+    mbarrier_init full[0 : 4] count 2                 # mbarriers in shared memory
+    mbarrier_arrive empty[k % 4] ? 0 < k
+    mbarrier_wait full[k % 4] parity k // 4 % 2
+    signal arrived[0]                                 # flags in global memory
+    await arrived[0] count t * 128
 """
 
 from __future__ import annotations
@@ -34,6 +48,7 @@ from tilewright.ir.excerpt import excerpt
 from tilewright.ir.loop.nodes import (
     Alloc,
     Annotations,
+    Await,
     Barrier,
     Block,
     CpAsyncCommit,
@@ -43,9 +58,14 @@ from tilewright.ir.loop.nodes import (
     If,
     Iter,
     Layout,
+    Let,
+    MbarrierArrive,
+    MbarrierInit,
     MbarrierWait,
     Region,
+    Roles,
     Seq,
+    Signal,
     Stmt,
     Store,
     Tile,
@@ -133,13 +153,19 @@ def _items(stmt: Stmt) -> list[Line]:
 def _listed(stmts: tuple[Stmt, ...]) -> list[Line]:
     lines: list[Line] = []
     for n, s in enumerate(stmts):
-        if not isinstance(s, Alloc):
+        if not isinstance(s, Alloc | Let):
             lines += _PRINT[type(s)](s)
         elif n == len(stmts) - 1:
-            lines += [(f"alloc {s.buffer}", s), *_items(s.body)]
+            lines += [(_declaration(s), s), *_items(s.body)]
         else:  # braces end its scope before the next statement
             lines += _braced("", s, s)
     return lines
+
+
+def _declaration(s: Alloc | Let) -> str:
+    if isinstance(s, Let):
+        return f"let {s.name} = {print_expr(s.value)}"
+    return f"alloc {s.buffer}"
 
 
 def _braced(head: str, body: Stmt, owner: Stmt) -> list[Line]:
@@ -202,6 +228,19 @@ def _print_tile(s: Tile) -> list[Line]:
     return [(f"tile {s.op} {print_region(s.dst)}{srcs}{using}", s)]
 
 
+def _print_roles(s: Roles) -> list[Line]:
+    lines: list[Line] = []
+    for role in s.roles:
+        registers = f" registers({role.registers})" if role.registers else ""
+        lines += _braced(f"{role.name} warps({role.warps}){registers}", role.body, s)
+    return [("roles {", s), *_indent(lines), ("}", s)]
+
+
+def _print_mbarrier_arrive(s: MbarrierArrive) -> list[Line]:
+    mask = "" if s.mask is None else f" ? {print_expr(s.mask)}"
+    return [(f"mbarrier_arrive {print_region(s.barrier)}{mask}", s)]
+
+
 _PRINT: dict[type, Callable[..., list[Line]]] = {
     Seq: _print_seq,
     For: _print_for,
@@ -209,9 +248,14 @@ _PRINT: dict[type, Callable[..., list[Line]]] = {
     Store: _print_store,
     Block: _print_block,
     Tile: _print_tile,
+    Roles: _print_roles,
+    MbarrierInit: lambda s: [(f"mbarrier_init {print_region(s.barrier)} count {s.count}", s)],
+    MbarrierArrive: _print_mbarrier_arrive,
     MbarrierWait: lambda s: [
         (f"mbarrier_wait {print_region(s.barrier)} parity {print_expr(s.parity)}", s)
     ],
+    Signal: lambda s: [(f"signal {print_region(s.flag)}", s)],
+    Await: lambda s: [(f"await {print_region(s.flag)} count {print_expr(s.count)}", s)],
     Barrier: lambda s: [("barrier", s)],
     CpAsyncCommit: lambda s: [("cp_async_commit", s)],
     CpAsyncWait: lambda s: [(f"cp_async_wait {s.pending}", s)],

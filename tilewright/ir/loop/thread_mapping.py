@@ -13,8 +13,13 @@
     }
 
     for z in allreduce(64) { S }     thread = z: every thread gets the sum that S computes
+    roles {                          threads of the roles one after another; within each
+      consumer warps(8) { ... }      role, and within each of its groups, they count from 0
+      producer warps(4) { ... }
+    }
 
-A block has as many threads as its longest nest of thread loops has iterations. A buffer in
+A block has as many threads as its longest nest of thread loops has iterations, or as its roles have
+warps. A buffer in
 registers or on the stack that is allocated outside of thread loops is private to a thread: every
 thread has its own, which keeps its contents from one nest to the next. One allocated outside of
 the grid loops of a cooperative launch keeps them from step to step as well. A fragment belongs to a
@@ -29,7 +34,7 @@ from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.ir.loop.annotations import GRID_SYNC
-from tilewright.ir.loop.nodes import Alloc, For, Stmt
+from tilewright.ir.loop.nodes import Alloc, For, Roles, Stmt
 from tilewright.ir.loop.walk import child_stmts, loops
 
 THREAD = "thread"
@@ -38,6 +43,7 @@ ALLREDUCE = "allreduce"
 # The kinds of loops whose iterations are distributed over the threads of a block.
 THREAD_KINDS = (THREAD, WARP, ALLREDUCE)
 GRID = "grid"
+GROUP = "group"
 WARP_SIZE = 32
 FRAGMENT = "fragment"
 PRIVATE = ("register", "local", "volatile", FRAGMENT)
@@ -88,6 +94,8 @@ def threads_of(stmt: Stmt) -> int:
     """How many threads a block needs for a statement."""
     if isinstance(stmt, For) and stmt.kind in THREAD_KINDS:
         return _stride(stmt) * _extent(stmt)
+    if isinstance(stmt, Roles):
+        return sum(role.warps for role in stmt.roles) * WARP_SIZE
     return max((threads_of(child) for child in child_stmts(stmt)), default=1)
 
 
@@ -106,6 +114,12 @@ def _mappings(stmt: Stmt, modulus: int) -> Iterator[tuple[str, ThreadMapping]]:
         stride = _stride(stmt)
         yield stmt.name, ThreadMapping(_extent(stmt), stride, modulus)
         modulus = stride
+    if isinstance(stmt, For) and stmt.kind == GROUP:
+        modulus //= _extent(stmt)
+    if isinstance(stmt, Roles):
+        for role in stmt.roles:
+            yield from _mappings(role.body, role.warps * WARP_SIZE)
+        return
     for child in child_stmts(stmt):
         yield from _mappings(child, modulus)
 

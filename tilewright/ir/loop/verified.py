@@ -19,8 +19,8 @@ from typing import Protocol
 
 from tilewright.arith.expr import Expr
 from tilewright.arith.walk import free_vars, loads
-from tilewright.ir.loop.nodes import Alloc, Block, For, Stmt, Store, Tile
-from tilewright.ir.loop.walk import child_stmts, own_expressions
+from tilewright.ir.loop.nodes import Alloc, Block, For, Let, Stmt, Store
+from tilewright.ir.loop.walk import child_stmts, own_expressions, own_regions
 from tilewright.ir.verify_expr import Signature
 
 _NONE: frozenset[str] = frozenset()
@@ -94,11 +94,11 @@ class VerifiedStmts:
             self._known[id(stmt)] = stmt, _context(stmt, contexts, names)
 
     def bound_in(self, stmt: Stmt) -> frozenset[str]:
-        """The variables that loops and blocks bind, at any depth."""
+        """The variables that loops, lets and blocks bind, at any depth."""
         found = self._bound.get(id(stmt))
         if found is not None:
             return found[1]
-        own = (stmt.name,) if isinstance(stmt, For) else ()
+        own = (stmt.name,) if isinstance(stmt, For | Let) else ()
         iters = (it.name for it in stmt.iters) if isinstance(stmt, Block) else ()
         bound = frozenset((*own, *iters)).union(*map(self.bound_in, child_stmts(stmt)))
         self._bound[id(stmt)] = stmt, bound
@@ -106,17 +106,18 @@ class VerifiedStmts:
 
 
 def _context(stmt: Stmt, children: list[Context], names: Names) -> Context:
-    if isinstance(stmt, For):
+    if isinstance(stmt, For | Let):
         (body,) = children
-        read_for_extent = {load.buffer: names.buffers[load.buffer] for load in loads(stmt.extent)}
+        (own,) = own_expressions(stmt)
+        read = {load.buffer: names.buffers[load.buffer] for load in loads(own)}
         return replace(
             body,
-            buffers={**body.buffers, **read_for_extent} if read_for_extent else body.buffers,
-            around=(body.around - {stmt.name}) | free_vars(stmt.extent),
+            buffers={**body.buffers, **read} if read else body.buffers,
+            around=(body.around - {stmt.name}) | free_vars(own),
             loops=body.loops | {stmt.name},
         )
-    read, written = _accessed(stmt)
-    buffers = {name: names.buffers[name] for name in read | written}
+    reads, written = _accessed(stmt)
+    buffers = {name: names.buffers[name] for name in reads | written}
     for child in children:
         buffers.update(child.buffers)
     inside = _NONE.union(*(c.around for c in children))
@@ -138,11 +139,11 @@ def _accessed(stmt: Stmt) -> tuple[frozenset[str], frozenset[str]]:
     match stmt:
         case Store(buffer):
             return read, frozenset((buffer,))
-        case Tile(_, dst, srcs):
-            return read | {r.buffer for r in srcs}, frozenset((dst.buffer,))
         case Block():
             return read | {r.buffer for r in stmt.reads + stmt.writes}, _NONE
-    return read, _NONE
+    regions = own_regions(stmt)
+    reads, writes = (frozenset(r.buffer for r in found) for found in regions)
+    return read | reads, writes
 
 
 def _variables(expressions: Iterable[Expr]) -> frozenset[str]:

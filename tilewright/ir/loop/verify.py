@@ -14,13 +14,14 @@ from typing import Any
 
 from tilewright.arith.expr import Expr, Reduce, as_int
 from tilewright.arith.walk import free_vars
-from tilewright.core.dtypes import BOOL, I64
+from tilewright.core.dtypes import BOOL, I32, I64, DType
 from tilewright.core.errors import VerifyError
 from tilewright.ir.loop.annotations import ANNOTATIONS
 from tilewright.ir.loop.nodes import (
     LOOP_KINDS,
     SCOPES,
     Alloc,
+    Await,
     Barrier,
     Block,
     Buffer,
@@ -29,16 +30,23 @@ from tilewright.ir.loop.nodes import (
     For,
     Func,
     If,
+    Let,
+    MbarrierArrive,
+    MbarrierInit,
     MbarrierWait,
     Region,
+    Role,
+    Roles,
     Seq,
+    Signal,
     Stmt,
     Store,
     Tile,
 )
 from tilewright.ir.loop.text import stmt_excerpt
+from tilewright.ir.loop.thread_mapping import GRID, GROUP, THREAD_KINDS
 from tilewright.ir.loop.verified import VerifiedStmts
-from tilewright.ir.loop.walk import touched_buffers
+from tilewright.ir.loop.walk import loops, statements_in, touched_buffers
 from tilewright.ir.verify_expr import (
     EXPR_CHECKS,
     Checks,
@@ -52,7 +60,9 @@ from tilewright.ir.verify_expr import (
 
 TILE_OPS = ("fill", "copy", "mma", "dot", "map", "reduce")
 # Loops that become straight-line code must say how long it is.
-_CONSTANT_KINDS = ("unroll", "vectorize")
+_CONSTANT_KINDS = ("unroll", "vectorize", GROUP)
+# Registers of a thread that `setmaxnreg` may ask for, in steps of 8.
+_REGISTERS = range(24, 257, 8)
 
 
 def verify_func(func: Func, verified: VerifiedStmts | None = None) -> None:
@@ -171,6 +181,18 @@ class _Verifier:
         if s.kind in _CONSTANT_KINDS and as_int(s.extent) is None:
             message = f"{s.kind} loop {s.name} must have a constant extent, not {s.extent}"
             raise Fault("loop.extent", message, str(s.extent), "split it by a constant first")
+        if s.kind in THREAD_KINDS:
+            self.check_inside(s.body, f"{s.kind} loop {s.name}")
+        self.within(s.body, self.scope | {s.name})
+
+    def check_inside(self, body: Stmt, where: str) -> None:
+        """A thread, and a role, cannot be divided into roles."""
+        if any(isinstance(s, Roles) for s in statements_in(body)):
+            raise Fault("loop.roles", f"roles inside of {where}", help="roles divide a block")
+
+    def let(self, s: Let) -> None:
+        check_name(s.name, "variable", self.loop_names)
+        self.expr(s.value, "an index variable")
         self.within(s.body, self.scope | {s.name})
 
     def within(self, body: Stmt, scope: frozenset[str], block: str | None = None) -> None:
@@ -217,6 +239,59 @@ class _Verifier:
             raise Fault("loop.read-only", f"{s.dst.buffer!r} cannot be written", s.dst.buffer)
         for r in (s.dst, *s.srcs):
             self.region(r)
+
+    def roles(self, s: Roles) -> None:
+        names: set[str] = set()
+        for role in s.roles:
+            check_name(role.name, "role", names)
+            self.check_role(role)
+            self.stmt(role.body)
+
+    def check_role(self, role: Role) -> None:
+        def fault(message: str, help: str) -> Fault:
+            return Fault("loop.roles", message, f"{role.name} warps", help)
+
+        if role.warps < 1 or (role.registers and role.registers not in _REGISTERS):
+            given = f"{role.warps} warps with {role.registers} registers"
+            raise fault(f"role {role.name} has {given}", "24 to 256 registers in steps of 8")
+        self.check_inside(role.body, f"role {role.name}")
+        if any(isinstance(s, Barrier) for s in statements_in(role.body)):
+            message = f"role {role.name} waits at a barrier, which other warps do not reach"
+            raise fault(message, "an mbarrier counts the warps that arrive")
+        for loop in loops(role.body):
+            extent = as_int(loop.extent) or 1
+            if loop.kind == GRID or (loop.kind == GROUP and role.warps % extent):
+                message = f"role {role.name} of {role.warps} warps has {loop.kind}({loop.extent})"
+                raise fault(message, "equal groups of warps")
+
+    def mbarrier(self, s: MbarrierInit | MbarrierArrive | MbarrierWait) -> None:
+        self.synchronizes(s.barrier, (I64,), "loop.mbarrier", isinstance(s, MbarrierInit))
+        match s:
+            case MbarrierInit(_, count) if count < 1:
+                message = f"a phase of {count} arrivals is never complete"
+                raise Fault("loop.mbarrier", message, f"count {count}")
+            case MbarrierArrive(_, mask) if mask is not None:
+                self.expr(mask, "a mask", BOOL)
+            case MbarrierWait(_, parity):
+                self.expr(parity, "a parity")
+
+    def flag(self, s: Signal | Await) -> None:
+        self.synchronizes(s.flag, (I32, I64), "loop.flag")
+        if isinstance(s, Await):
+            self.expr(s.count, "a count")
+
+    def synchronizes(
+        self, place: Region, dtypes: tuple[DType, ...], code: str, several: bool = False
+    ) -> None:
+        """Check what a statement waits or arrives at: one element, unless there may be several."""
+        self.region(place)
+        if place.buffer not in self.writable:
+            raise Fault("loop.read-only", f"{place.buffer!r} cannot be written", place.buffer)
+        if self.buffers[place.buffer][0] not in dtypes:
+            help = f"one of {', '.join(map(str, dtypes))}"
+            raise Fault(code, f"{place.buffer!r} cannot be waited for", place.buffer, help)
+        if not several and any(as_int(extent) != 1 for _, extent in place.ranges):
+            raise Fault(code, f"not one element of {place.buffer!r}", place.buffer)
 
     def check_block(self, s: Block) -> None:
         if s.name in self.block_names:
@@ -277,5 +352,9 @@ _STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
     Alloc: _Verifier.alloc,
     Block: _Verifier.check_block,
     Tile: _Verifier.tile,
-    **dict.fromkeys((MbarrierWait, Barrier, CpAsyncCommit, CpAsyncWait), lambda verifier, s: None),
+    Let: _Verifier.let,
+    Roles: _Verifier.roles,
+    **dict.fromkeys((MbarrierInit, MbarrierArrive, MbarrierWait), _Verifier.mbarrier),
+    **dict.fromkeys((Signal, Await), _Verifier.flag),
+    **dict.fromkeys((Barrier, CpAsyncCommit, CpAsyncWait), lambda verifier, s: None),
 }

@@ -1,4 +1,4 @@
-"""Walking and rebuilding loop functions: substitution, renaming, finding things by name.
+"""Walking and rebuilding loop functions: substitution, finding things by name.
 
 Rebuilding returns the same object where nothing changed, so a caller sees with `is` whether a
 rewrite did anything.
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from operator import is_
 from typing import Any, TypeVar
 
-from tilewright.arith.expr import Expr, Load, Var
-from tilewright.arith.walk import loads, rewrite, substitute
+from tilewright.arith.expr import Expr, Load
+from tilewright.arith.walk import loads, substitute
 from tilewright.core.errors import ScheduleError
 from tilewright.ir.loop.nodes import (
     Alloc,
+    Await,
     Barrier,
     Block,
     Buffer,
@@ -25,9 +27,15 @@ from tilewright.ir.loop.nodes import (
     Func,
     If,
     Iter,
+    Let,
+    MbarrierArrive,
+    MbarrierInit,
     MbarrierWait,
     Region,
+    Role,
+    Roles,
     Seq,
+    Signal,
     Stmt,
     Store,
     Tile,
@@ -126,6 +134,45 @@ def _map_tile(s: Tile, fs: StmtMap, fe: ExprMap) -> Stmt:
     return s if dst is s.dst and srcs is s.srcs else Tile(s.op, dst, srcs, s.intrinsic)
 
 
+def _map_let(s: Let, fs: StmtMap, fe: ExprMap) -> Stmt:
+    value, body = fe(s.value), fs(s.body)
+    return s if value is s.value and body is s.body else Let(s.name, value, body)
+
+
+def _map_roles(s: Roles, fs: StmtMap, fe: ExprMap) -> Stmt:
+    def role(r: Role) -> Role:
+        body = fs(r.body)
+        return r if body is r.body else replace(r, body=body)
+
+    roles = _each(s.roles, role)
+    return s if roles is s.roles else Roles(roles)
+
+
+def _map_init(s: MbarrierInit, fs: StmtMap, fe: ExprMap) -> Stmt:
+    barrier = map_region(s.barrier, fe)
+    return s if barrier is s.barrier else MbarrierInit(barrier, s.count)
+
+
+def _map_arrive(s: MbarrierArrive, fs: StmtMap, fe: ExprMap) -> Stmt:
+    barrier, mask = map_region(s.barrier, fe), _optional(s.mask, fe)
+    return s if barrier is s.barrier and mask is s.mask else MbarrierArrive(barrier, mask)
+
+
+def _map_wait(s: MbarrierWait, fs: StmtMap, fe: ExprMap) -> Stmt:
+    barrier, parity = map_region(s.barrier, fe), fe(s.parity)
+    return s if barrier is s.barrier and parity is s.parity else MbarrierWait(barrier, parity)
+
+
+def _map_signal(s: Signal, fs: StmtMap, fe: ExprMap) -> Stmt:
+    flag = map_region(s.flag, fe)
+    return s if flag is s.flag else Signal(flag)
+
+
+def _map_await(s: Await, fs: StmtMap, fe: ExprMap) -> Stmt:
+    flag, count = map_region(s.flag, fe), fe(s.count)
+    return s if flag is s.flag and count is s.count else Await(flag, count)
+
+
 _MAP: dict[type, Callable[..., Stmt]] = {
     Seq: _map_seq,
     For: _map_for,
@@ -134,7 +181,13 @@ _MAP: dict[type, Callable[..., Stmt]] = {
     Alloc: _map_alloc,
     Block: _map_block,
     Tile: _map_tile,
-    MbarrierWait: lambda s, fs, fe: MbarrierWait(map_region(s.barrier, fe), fe(s.parity)),
+    Let: _map_let,
+    Roles: _map_roles,
+    MbarrierInit: _map_init,
+    MbarrierArrive: _map_arrive,
+    MbarrierWait: _map_wait,
+    Signal: _map_signal,
+    Await: _map_await,
     **dict.fromkeys((Barrier, CpAsyncCommit, CpAsyncWait), lambda s, fs, fe: s),
 }
 
@@ -170,71 +223,6 @@ def substitute_stmt(stmt: Stmt, values: Mapping[str, Expr]) -> Stmt:
     return map_exprs(stmt, lambda e: substitute(e, values, memo)) if values else stmt
 
 
-def rename_buffers(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
-    """`stmt` with buffers renamed in loads, stores, regions and allocations."""
-
-    def load(e: Expr) -> Expr | None:
-        if isinstance(e, Load) and e.buffer in names:
-            return Load(names[e.buffer], e.indices, e.dtype, e.mask)
-        return None
-
-    def rename(s: Stmt) -> Stmt | None:
-        rename_one = _RENAME.get(type(s))
-        return None if rename_one is None else rename_one(s, names)
-
-    return rewrite_stmts(map_exprs(stmt, lambda e: rewrite(e, load)), rename)
-
-
-def rename_loops(stmt: Stmt, part: str) -> Stmt:
-    """A copy of a statement whose loops get names of their own."""
-    names = {s.name: f"{s.name}.{part}" for s in statements_in(stmt) if isinstance(s, For)}
-
-    def rename(s: Stmt) -> Stmt | None:
-        if not isinstance(s, For):
-            return None
-        return For(names[s.name], s.extent, s.kind, s.body, s.annotations)
-
-    copied = substitute_stmt(stmt, {old: Var(new) for old, new in names.items()})
-    return rewrite_stmts(copied, rename)
-
-
-def _rename_region(r: Region, names: Mapping[str, str]) -> Region:
-    return Region(names[r.buffer], r.ranges) if r.buffer in names else r
-
-
-def _rename_store(s: Store, names: Mapping[str, str]) -> Stmt | None:
-    return Store(names[s.buffer], s.indices, s.value, s.mask) if s.buffer in names else None
-
-
-def _rename_alloc(s: Alloc, names: Mapping[str, str]) -> Stmt | None:
-    b = s.buffer
-    if b.name not in names:
-        return None
-    return Alloc(Buffer(names[b.name], b.dtype, b.shape, b.scope), s.body)
-
-
-def _rename_block(s: Block, names: Mapping[str, str]) -> Stmt | None:
-    reads = _each(s.reads, lambda r: _rename_region(r, names))
-    writes = _each(s.writes, lambda r: _rename_region(r, names))
-    if reads is s.reads and writes is s.writes:
-        return None
-    return Block(s.name, s.iters, reads, writes, s.body, s.init, s.predicate, s.annotations)
-
-
-def _rename_tile(s: Tile, names: Mapping[str, str]) -> Stmt | None:
-    dst = _rename_region(s.dst, names)
-    srcs = _each(s.srcs, lambda r: _rename_region(r, names))
-    return None if dst is s.dst and srcs is s.srcs else Tile(s.op, dst, srcs, s.intrinsic)
-
-
-_RENAME: dict[type, Callable[..., Stmt | None]] = {
-    Store: _rename_store,
-    Alloc: _rename_alloc,
-    Block: _rename_block,
-    Tile: _rename_tile,
-}
-
-
 def child_stmts(stmt: Stmt) -> tuple[Stmt, ...]:
     """The direct children of `stmt`, in the order in which they run."""
     return _CHILD_STMTS[type(stmt)](stmt)
@@ -248,7 +236,21 @@ _CHILD_STMTS: dict[type, Callable[..., tuple[Stmt, ...]]] = {
     Alloc: lambda s: (s.body,),
     Block: lambda s: (s.body,) if s.init is None else (s.init, s.body),
     Tile: lambda s: (),
-    **dict.fromkeys((MbarrierWait, Barrier, CpAsyncCommit, CpAsyncWait), lambda s: ()),
+    Let: lambda s: (s.body,),
+    Roles: lambda s: tuple(role.body for role in s.roles),
+    **dict.fromkeys(
+        (
+            Barrier,
+            CpAsyncCommit,
+            CpAsyncWait,
+            MbarrierInit,
+            MbarrierArrive,
+            MbarrierWait,
+            Signal,
+            Await,
+        ),
+        lambda s: (),
+    ),
 }
 
 
@@ -287,9 +289,38 @@ def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
         case Block():
             domains = tuple(e for it in stmt.iters for e in (it.extent, it.binding))
             return (*domains, *_region_exprs(stmt.reads + stmt.writes), stmt.predicate)
+        case Let(_, value):
+            return (value,)
+    return _synchronization_exprs(stmt)
+
+
+def _synchronization_exprs(stmt: Stmt) -> tuple[Expr, ...]:
+    further: tuple[Expr | None, ...] = ()
+    match stmt:
+        case MbarrierWait(_, parity):
+            further = (parity,)
+        case MbarrierArrive(_, mask):
+            further = (mask,)
+        case Await(_, count):
+            further = (count,)
+    reads, writes = own_regions(stmt)
+    return (*_region_exprs((*writes, *reads)), *(e for e in further if e is not None))
+
+
+def own_regions(stmt: Stmt) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
+    """What a tile, or a statement that synchronizes, reads and writes itself."""
+    match stmt:
         case Tile(_, dst, srcs):
-            return _region_exprs((dst, *srcs))
-    return ()
+            return srcs, (dst,)
+        case MbarrierInit(barrier) | MbarrierArrive(barrier):
+            return (), (barrier,)
+        case MbarrierWait(barrier):
+            return (barrier,), ()
+        case Signal(flag):
+            return (), (flag,)
+        case Await(flag):
+            return (flag,), ()
+    return (), ()
 
 
 def _region_exprs(regions: Iterable[Region]) -> tuple[Expr, ...]:
@@ -303,7 +334,7 @@ def expressions(stmt: Stmt) -> Iterator[Expr]:
 
 
 def accesses(stmt: Stmt) -> Iterator[Load | Store]:
-    """Every load and store at any depth; signatures of blocks and tiles are not accesses."""
+    """Every load and store at any depth; the regions of blocks and tiles are not accesses."""
     for s in statements_in(stmt):
         if not isinstance(s, Block | Tile):
             for e in own_expressions(s):
@@ -320,10 +351,10 @@ def touched_buffers(stmt: Stmt) -> tuple[set[str], set[str]]:
     for access in accesses(stmt):
         (writes if isinstance(access, Store) else reads).add(access.buffer)
     for s in statements_in(stmt):
-        if isinstance(s, Tile):
-            reads.update(r.buffer for r in s.srcs)
-            writes.add(s.dst.buffer)
-        elif isinstance(s, Alloc):
+        read, written = own_regions(s)
+        reads.update(r.buffer for r in read)
+        writes.update(r.buffer for r in written)
+        if isinstance(s, Alloc):
             own.add(s.buffer.name)
     return reads - own, writes - own
 

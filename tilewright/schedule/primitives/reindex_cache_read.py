@@ -21,7 +21,8 @@ from tilewright.arith.expr import Expr, Load, Var
 from tilewright.arith.walk import loads, rewrite
 from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Stmt, Store
-from tilewright.ir.loop.walk import buffers, rename_loops, rewrite_stmts
+from tilewright.ir.loop.rename import rename_loops
+from tilewright.ir.loop.walk import buffers, rewrite_stmts
 from tilewright.schedule.analysis.dataflow import check_order, written
 from tilewright.schedule.buffer_copy import check_cache
 from tilewright.schedule.diagnostics import refuse

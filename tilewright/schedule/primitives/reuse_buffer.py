@@ -20,11 +20,11 @@ from itertools import takewhile
 from tilewright.arith.expr import Expr, as_int
 from tilewright.arith.walk import free_vars, substitute
 from tilewright.ir.loop.nodes import Alloc, Block, For, Func, Tile
+from tilewright.ir.loop.rename import rename_buffers
 from tilewright.ir.loop.walk import (
     accesses,
     buffers,
     find_block,
-    rename_buffers,
     statements_in,
 )
 from tilewright.schedule.analysis.dataflow import allocation, only_buffer, read, written
