@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from products import KINDS, MAX_SETS, ROTATED_BYTES, WORKERS, Ours, graph_times
+from products import KINDS, MAX_SETS, ROTATED_BYTES, WORKERS, Ours, median_time
 from torch.nn.functional import scaled_dot_product_attention
 
 from tilewright.arith.expr import const
@@ -202,8 +201,8 @@ def measure(row: Row, container: Container) -> dict[str, Any]:
         "torch": lambda number: theirs(row, sets[number]),
     }
     for word, launch in runs.items():
-        result[f"{word}_rotated"] = statistics.median(graph_times(launch, count))
-        result[f"{word}_single"] = statistics.median(graph_times(launch, 1))
+        result[f"{word}_rotated"] = median_time(launch, count)
+        result[f"{word}_single"] = median_time(launch, 1)
     result["tflops"] = row.flops / result["ours_rotated"] / 1e9
     result["ratio"] = result["torch_rotated"] / result["ours_rotated"]
     ours.close()

@@ -51,6 +51,7 @@ KINDS: dict[str, tuple[DType, torch.dtype, torch.dtype]] = {
 
 
 Operands = tuple[torch.Tensor, torch.Tensor]
+Launch = Callable[[int], object]
 
 
 @dataclass(frozen=True)
@@ -172,24 +173,37 @@ def as_numpy(t: torch.Tensor, dtype: Any) -> np.ndarray:
     return t.cpu().contiguous().view(torch.uint8).numpy().view(dtype)
 
 
-def graph_times(launch: Callable[[int], None], count: int) -> list[float]:
-    """Milliseconds of a product, by replays of a graph of so many."""
-    launch(0)
+def captured(launch: Launch, count: int) -> torch.cuda.CUDAGraph:
+    """A graph of so many launches."""
+    for _ in range(3):  # libraries make their choices before
+        launch(0)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for number in range(count):
             launch(number)
-    graph.replay()
-    times = []
-    for _ in range(REPLAYS):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
+    return graph
+
+
+def medians(graphs: list[torch.cuda.CUDAGraph], count: int) -> list[float]:
+    """Milliseconds of one launch in each graph of so many; their replays take turns."""
+    times: list[list[float]] = [[] for _ in graphs]
+    for graph in graphs:
         graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) / count)
-    return times
+    for _ in range(REPLAYS):
+        for graph, found in zip(graphs, times, strict=True):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            found.append(start.elapsed_time(end) / count)
+    return [statistics.median(found) for found in times]
+
+
+def median_time(launch: Launch, count: int) -> float:
+    """Milliseconds of one launch, by replays of a graph of so many."""
+    return medians([captured(launch, count)], count)[0]
 
 
 def difference(found: torch.Tensor, row: Row, operands: Operands) -> float:
@@ -232,8 +246,8 @@ def measure(row: Row, container: Container) -> dict[str, Any]:
 
     result: dict[str, Any] = {"difference": difference(found, row, sets[0]), "sets": count}
     for word, launch in (("ours", ours.launch), ("torch", theirs)):
-        result[f"{word}_rotated"] = statistics.median(graph_times(launch, count))
-        result[f"{word}_single"] = statistics.median(graph_times(launch, 1))
+        result[f"{word}_rotated"] = median_time(launch, count)
+        result[f"{word}_single"] = median_time(launch, 1)
     flops = 2 * row.m * row.n * row.k
     result["tflops"] = flops / result["ours_rotated"] / 1e9
     result["torch_tflops"] = flops / result["torch_rotated"] / 1e9

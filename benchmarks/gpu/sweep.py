@@ -16,7 +16,6 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
-from products import Ours
+from products import Launch, Ours, captured, medians
 from sweep_cases import COUNTS, DTYPES, GpuCase, Tensors, draw, ranges
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -35,7 +34,6 @@ from tilewright.runtime.container import Container
 
 ROTATED_BYTES = 200 << 20
 MAX_SETS = 32
-REPLAYS = 21
 WORKERS = 14
 BEHIND = 0.95
 ATTENTIONS = (
@@ -46,7 +44,6 @@ ATTENTIONS = (
 
 OURS, CHANNELS_LAST = "ours", "ours channels-last"
 
-Launch = Callable[[int], object]
 Key = tuple[str, int, int]
 
 
@@ -86,34 +83,6 @@ def weights_of(case: GpuCase) -> Tensors:
     floats = [w for w in case.case.weights.values() if w.dtype == case.case.dtype]
     dtype = DTYPES[case.dtype][1]
     return [torch.from_numpy(w.astype("f4")).cuda().to(dtype) for w in floats]
-
-
-def captured(launch: Launch, count: int) -> torch.cuda.CUDAGraph:
-    """A graph of so many launches."""
-    for _ in range(3):  # choices of libraries are made before
-        launch(0)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for number in range(count):
-            launch(number)
-    return graph
-
-
-def medians(graphs: list[torch.cuda.CUDAGraph], count: int) -> list[float]:
-    """Milliseconds of one launch in each graph; their replays take turns."""
-    times: list[list[float]] = [[] for _ in graphs]
-    for graph in graphs:
-        graph.replay()
-    for _ in range(REPLAYS):
-        for graph, found in zip(graphs, times, strict=True):
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            found.append(start.elapsed_time(end) / count)
-    return [statistics.median(found) for found in times]
 
 
 def theirs(case: GpuCase, sets: list[Tensors], weights: Tensors) -> dict[str, Launch]:

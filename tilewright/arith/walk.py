@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tilewright.arith.checked_index import CheckedIndex
 from tilewright.arith.expr import (
@@ -147,7 +147,10 @@ def subexpressions(e: Expr, seen: set[Expr] | None = None) -> Iterator[Expr]:
 
     Nodes in `seen` are skipped with their subexpressions; visited nodes are added to it.
     """
-    seen = set() if seen is None else seen
+    return _walk(e, set() if seen is None else seen, operands)
+
+
+def _walk(e: Expr, seen: set[Expr], children: Callable[[Expr], Iterable[Expr]]) -> Iterator[Expr]:
     stack = [e]
     while stack:
         x = stack.pop()
@@ -155,7 +158,7 @@ def subexpressions(e: Expr, seen: set[Expr] | None = None) -> Iterator[Expr]:
             continue
         seen.add(x)
         yield x
-        stack += _CHILDREN[type(x)](x)
+        stack += children(x)
 
 
 def free_vars(e: Expr) -> frozenset[str]:
@@ -206,16 +209,10 @@ def loads(e: Expr) -> Iterator[Load]:
 
 
 def _find_loads(e: Expr) -> Iterator[Load]:
-    seen: set[Expr] = set()
-    stack = [e]
-    while stack:
-        x = stack.pop()
-        if x in seen:
-            continue
-        seen.add(x)
-        if isinstance(x, Load):
-            yield x
-        stack += [operand for operand in operands(x) if contains(operand, Load)]
+    def with_loads(x: Expr) -> Iterator[Expr]:
+        return (operand for operand in operands(x) if contains(operand, Load))
+
+    return (x for x in _walk(e, set(), with_loads) if isinstance(x, Load))
 
 
 _LOADS: Memo[Expr, tuple[Load, ...]] = Memo()

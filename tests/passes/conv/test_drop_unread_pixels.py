@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.differential.native import random_inputs
 from tests.for_each import for_each
-from tests.passes.contexts import ON_CPU
+from tests.passes.contexts import ON_CPU, ON_GPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
@@ -79,3 +79,8 @@ def test_what_is_between_taps_goes(
 )
 def test_others_stay(graph: Graph) -> None:
     assert drop_unread_pixels(graph, ON_CPU) is graph
+
+
+def test_a_gpu_reads_with_holes() -> None:
+    graph = _conv((9,), (3,), (2, 2), (2,), (2,))
+    assert drop_unread_pixels(graph, ON_GPU) is graph
