@@ -16,20 +16,16 @@ With pixels innermost it is a condition on lanes: a padded copy is made, one cha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 
-from tilewright.arith.expr import Binary, Expr, Load, Var, as_int
+from tilewright.arith.expr import Var, as_int
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.ir.loop.annotations import PADDING_LAST, PARTITION, SHIFT_INWARDS
-from tilewright.ir.loop.nodes import Block, Iter
+from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import (
     BlockGraph,
-    axis_names,
     block_graph,
     flat_stride,
-    is_simple,
     loop_of,
     op_count,
     reads_of,
@@ -38,6 +34,12 @@ from tilewright.schedule.analysis.blocks import (
     typical_extent,
     uses,
     value_of,
+)
+from tilewright.schedule.analysis.stencil_axes import (
+    StencilAxes,
+    moves_along_lanes,
+    row_period,
+    row_step,
 )
 from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue, unroll_and_vectorize
 from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel
@@ -52,75 +54,10 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.cpu import TYPICAL_LINES
 from tilewright.target.cpu import LINE_BYTES, CpuTarget
 
-# Taps that may be unrolled.
-MAX_TAPS = 8
 MAX_ROWS = 8
 MAX_VECTORS = 8
 # The least elements of a vector.
 MIN_LANES = 4
-
-
-@dataclass(frozen=True)
-class StencilAxes:
-    """The axes of a stencil: vectors along `column`, tiles along `row`.
-
-    `line` is the length of an image line, 0 where it is symbolic. `data` is what the window moves
-    over; `padding` the block that pads it, if one does.
-    """
-
-    column: Iter
-    row: Iter
-    line: int
-    batch: tuple[Iter, ...]
-    data: Load
-    padding: Block | None
-
-
-def match_stencil(block: Block, graph: BlockGraph, constants: frozenset[str]) -> StencilAxes | None:
-    """The axes of a reduction over windows of single channels, `None` if it is none."""
-    axes = spatial(block)
-    if not (is_simple(block) and block.init is not None and len(axes) > 1 and reductions(block)):
-        return None
-    reads = reads_of(block)
-    stencils = [r for r in reads if _is_stencil(r, block)]
-    if len(stencils) != 1 or not all(r is stencils[0] or r.buffer in constants for r in reads):
-        return None
-    data, column, row = stencils[0], axes[-1], axes[-2]
-    if not all(uses(data, it.name) for it in axes) or data.mask is not None:
-        return None
-    stride = flat_stride(data, graph.buffers[data.buffer], column.name)
-    last = as_int(reductions(block)[-1].extent)
-    if stride is None or stride < 1 or last is None or last > MAX_TAPS:
-        return None
-    before = graph.blocks[: [b.name for b in graph.blocks].index(block.name)]
-    if any(b.writes[0].buffer != data.buffer for b in before):
-        return None
-    line = _period(data, row) or as_int(row.extent) or 0
-    found = StencilAxes(column, row, line, axes[:-2], data, before[0] if before else None)
-    return found if line or not _along_lanes(found, block) else None
-
-
-def _is_stencil(load: Load, block: Block) -> bool:
-    """Whether an index of the load depends on an output axis and on a tap."""
-    windows, taps = set(axis_names(spatial(block))), set(axis_names(reductions(block)))
-    return any(free_vars(i) & windows and free_vars(i) & taps for i in load.indices)
-
-
-def _period(load: Load, row: Iter) -> int:
-    """The length of a line, where lines are fused into one axis; 0 if they are not."""
-    found = {
-        as_int(e.b) or 0
-        for index in load.indices
-        for e in subexpressions(index)
-        if isinstance(e, Binary) and e.op == "mod" and e.a is Var(row.name)
-    }
-    return found.pop() if len(found) == 1 else 0
-
-
-def _along_lanes(axes: StencilAxes, block: Block) -> bool:
-    """Whether windows move along the lanes: padding is then a condition on lanes."""
-    taps = set(axis_names(reductions(block)))
-    return any(axes.column.name in free_vars(i) and free_vars(i) & taps for i in axes.data.indices)
 
 
 def schedule_depthwise(
@@ -132,7 +69,7 @@ def schedule_depthwise(
     target: CpuTarget,
 ) -> None:
     """Schedule a stencil and its epilogue."""
-    along = _along_lanes(axes, block)
+    along = moves_along_lanes(axes, block)
     tile = _choose(sch, block, axes, along, target)
     _pack_weights(sch, block, axes, constants)
     if axes.padding is not None:
@@ -213,7 +150,7 @@ def _channel_block(
     follow.
     """
     lines = prod(typical_extent(it.extent) for it in reductions(block)[:-1])
-    step, size = _row_step(axes), value_of(block).dtype.bytes * tile.nr
+    step, size = row_step(axes), value_of(block).dtype.bytes * tile.nr
     line = axes.line or TYPICAL_LINES[len(TYPICAL_LINES) // 2]
     most = max(target.l1 // 4 // (lines * line * step * size), -(-LINE_BYTES // size))
     if not axes.line:
@@ -236,7 +173,7 @@ def _choose(
     columns = typical_extent(axes.column.extent)
     whole = max(1, -(-columns // lanes) if along else columns // lanes)
     taps = as_int(reductions(block)[-1].extent) or 1
-    step = _row_step(axes)
+    step = row_step(axes)
     candidates = [
         (rows, vectors)
         for rows in range(1, MAX_ROWS + 1)
@@ -307,18 +244,6 @@ def _fitting(
     return sorted({c[place] for c in candidates if cost(c)[0] == 0})
 
 
-def _row_step(axes: StencilAxes) -> int:
-    """The stride of the data along a line, from one row of a tile to the next."""
-    names: set[Expr] = {Var(axes.row.name)}
-    if axes.line:
-        names.add(Var(axes.row.name) % axes.line)
-    for index in axes.data.indices:
-        for e in subexpressions(index):
-            if isinstance(e, Binary) and e.op == "mul" and e.a in names:
-                return as_int(e.b) or 1
-    return 1
-
-
 def _pack_weights(
     sch: Schedule, block: Block, axes: StencilAxes, constants: frozenset[str]
 ) -> None:
@@ -342,7 +267,7 @@ def _place_padding(
     target: CpuTarget,
 ) -> None:
     """Inline the padding where it masks whole vectors; a copy that rearranges is a nest."""
-    if _along_lanes(axes, block):
+    if moves_along_lanes(axes, block):
         _round_up(sch, block, axes, padding, tile)
     elif _in_line(padding, block_graph(sch.func)) and sch.choose(
         f"{padding.name}.fold_padding", True, lambda: (False, True)
@@ -384,8 +309,8 @@ def _parallelize(
     target: CpuTarget,
 ) -> None:
     """Parallelize the loops, and make padded copies inside them."""
-    padding = axes.padding if _along_lanes(axes, block) else None
-    channels = len(axes.batch) + (_period(axes.data, axes.row) > 0)
+    padding = axes.padding if moves_along_lanes(axes, block) else None
+    channels = len(axes.batch) + (row_period(axes.data, axes.row) > 0)
     if padding is not None and channels:
         copy = sch.compute_at(padding.name, loops[channels - 1])
         vector, inner = sch.split(copy[-1], [None, tile.lanes])

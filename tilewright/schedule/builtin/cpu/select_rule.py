@@ -12,13 +12,14 @@ from tilewright.schedule.analysis.blocks import (
     reductions,
     typical_extent,
 )
+from tilewright.schedule.analysis.stencil_axes import match_stencil
 from tilewright.schedule.analysis.tile_axes import copies_b_for_one_row, match_tile_axes
 from tilewright.schedule.builtin.cpu.attention import schedule_attention, tasks_loop
 from tilewright.schedule.builtin.cpu.column_reduction import (
     is_column_reduction,
     schedule_column_reduction,
 )
-from tilewright.schedule.builtin.cpu.depthwise import match_stencil, schedule_depthwise
+from tilewright.schedule.builtin.cpu.depthwise import schedule_depthwise
 from tilewright.schedule.builtin.cpu.fallback import schedule_fallback
 from tilewright.schedule.builtin.cpu.gemm.amx import match_amx_gemm, schedule_amx
 from tilewright.schedule.builtin.cpu.gemm.bf16_dot import match_bf16_dot_gemm, schedule_bf16_dot
