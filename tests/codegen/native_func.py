@@ -20,7 +20,7 @@ from tilewright.codegen.objects.compile import compile_object
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
-from tilewright.ir.loop.walk import expressions, loops
+from tilewright.ir.loop.walk import bound_variables, expressions
 from tilewright.target.host import host
 
 Arrays = Mapping[str, np.ndarray]
@@ -35,7 +35,7 @@ def sizes_of(func: Func) -> tuple[str, ...]:
     """The symbolic sizes that a function mentions."""
     exprs = [*expressions(func.body), *(d for p in func.params for d in p.shape)]
     names = {name for e in exprs for name in free_vars(e)}
-    return tuple(sorted(names - {loop.name for loop in loops(func.body)}))
+    return tuple(sorted(names - bound_variables(func.body)))
 
 
 def llvm_text(func: Func) -> str:

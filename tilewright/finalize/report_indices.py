@@ -25,7 +25,7 @@ from tilewright.arith.expr import TRUE, Expr, Load, binary, const
 from tilewright.arith.vector import Lane
 from tilewright.arith.walk import contains, free_vars, loads, operands, rewrite, subexpressions
 from tilewright.core.dtypes import I64
-from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, If, Seq, Stmt, Store
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, If, Let, Roles, Seq, Stmt, Store
 from tilewright.ir.loop.walk import expressions, map_stmt, own_expressions, seq
 
 STATUS = "index_status"
@@ -100,6 +100,12 @@ class _Placer:
             case If(cond, then, orelse):
                 other = None if orelse is None else self._inside(orelse)
                 return self._leaf(If(cond, self._inside(then), other))
+            case Let(name, _, body):
+                inner, found = self.place(body)
+                out = [r for r in found if name not in free_vars(r.outside)]
+                return replace(s, body=_behind([r for r in found if r not in out], inner)), out
+            case Roles(roles):
+                return Roles(tuple(replace(r, body=self._inside(r.body)) for r in roles)), []
             case Alloc(_, body):
                 inner, found = self.place(body)
                 return replace(s, body=inner), found

@@ -96,12 +96,12 @@ KERNEL_METHODS = MethodSection(
             "Some warps only copy tiles through a ring of buffers while others compute; blocks "
             "stay for several tiles, and groups of warps take turns.",
             files=(
-                "tilewright/codegen/gpu/warp_specialized.py",
-                "tilewright/codegen/gpu/pingpong_gemm.py",
-                "tilewright/codegen/gpu/flash_attention.py",
                 "tilewright/finalize/gpu/warp_specialize.py",
+                "tilewright/finalize/gpu/persistent_gemm.py",
+                "tilewright/finalize/gpu/overlapped_attention.py",
+                "tilewright/ir/loop/interp/agents.py",
             ),
-            command="python -m pytest tests/codegen/gpu/test_pingpong_gemm.py",
+            command="python -m pytest tests/finalize/gpu/test_persistent_gemm.py",
             result=MethodResult(
                 "attention over 4096 keys, heads of 128 in bf16: 0.7882 ms, torch 0.8809 ms", GPU
             ),
@@ -112,7 +112,7 @@ KERNEL_METHODS = MethodSection(
             "Divide the steps of all output tiles evenly over the multiprocessors, across tile "
             "borders, and add the parts of shared tiles.",
             files=(
-                "tilewright/codegen/gpu/stream_k_gemm.py",
+                "tilewright/finalize/gpu/stream_k_gemm.py",
                 "tilewright/finalize/gpu/stream_k.py",
             ),
             missing="stream-K for the last wave of many tiles only",

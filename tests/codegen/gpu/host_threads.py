@@ -24,13 +24,11 @@ from tests.codegen.gpu.host_warps import forget_copies, warp_text
 from tests.codegen.native_func import sizes_of
 from tilewright.arith.evaluate import evaluate
 from tilewright.codegen.gpu.allreduce import SHUFFLE
-from tilewright.codegen.gpu.barriers import BARRIER
 from tilewright.codegen.gpu.grid_sync import TEXTS
 from tilewright.codegen.gpu.launches import TensorMap, launches
 from tilewright.codegen.gpu.nvptx import BLOCK_INDEX, THREAD_INDEX, emit_launches
-from tilewright.codegen.gpu.stream_k_gemm import SIGNAL_PARTIALS, WAIT_PARTIALS
-from tilewright.codegen.gpu.stream_k_gemm import TEXTS as PARTS
-from tilewright.codegen.gpu.warp_specialized import BLOCKS
+from tilewright.codegen.gpu.synchronization import AWAIT, BARRIER, SIGNAL
+from tilewright.codegen.gpu.synchronization import TEXTS as FLAGS
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import optimize, target_machine
 from tilewright.ir.loop.nodes import Func
@@ -50,7 +48,6 @@ declare ptr @pthread_getspecific(i32)
 declare i32 @pthread_key_delete(i32)
 @tw.thread = global i32 0
 @tw.block = global i32 0
-@tw.blocks = global i32 0
 @tw.barrier = global [64 x i8] zeroinitializer, align 16
 @tw.exchanged = global [32 x [64 x i8]] zeroinitializer, align 16
 @tw.arguments = global [$most x i64] zeroinitializer
@@ -65,10 +62,6 @@ define internal i32 @tw.thread.number() noinline {
 }
 define internal i32 @tw.block.number() noinline {
   %n = load volatile i32, ptr @tw.block
-  ret i32 %n
-}
-define internal i32 @tw.block.count() noinline {
-  %n = load volatile i32, ptr @tw.blocks
   ret i32 %n
 }
 define internal void @tw.wait(i32 %which) noinline {
@@ -97,7 +90,7 @@ $loads
   ret ptr null
 }
 ; Threads that never wait may as well run one after another.
-define void @tw.run.alone(i64 %grid, i64 %threads, i64 %busy) {
+define void @tw.run.alone(i64 %grid, i64 %threads) {
 entry:
   %k = call i32 @pthread_key_create(ptr @tw.thread, ptr null)
   br label %block
@@ -125,12 +118,9 @@ done:
   store i32 0, ptr @tw.thread
   ret void
 }
-define void @tw.run(i64 %grid, i64 %threads, i64 %busy) {
+define void @tw.run(i64 %grid, i64 %threads) {
 entry:
   %count = trunc i64 %threads to i32
-  %exchanging = trunc i64 %busy to i32
-  %blocks = trunc i64 %grid to i32
-  store volatile i32 %blocks, ptr @tw.blocks
   %known = load i32, ptr @tw.thread
   %first = icmp eq i32 %known, 0
   br i1 %first, label %create, label %ready
@@ -145,13 +135,13 @@ warp:
   %w = phi i32 [ 0, %ready ], [ %w.next, %warp ]
   %met = getelementptr [64 x i8], ptr @tw.exchanged, i32 %w
   %before = mul i32 %w, 32
-  %others = sub i32 %exchanging, %before
+  %others = sub i32 %count, %before
   %few = icmp ult i32 %others, 32
   %size = select i1 %few, i32 %others, i32 32
   %e = call i32 @pthread_barrier_init(ptr %met, ptr null, i32 %size)
   %w.next = add i32 %w, 1
   %after = mul i32 %w.next, 32
-  %another = icmp ult i32 %after, %exchanging
+  %another = icmp ult i32 %after, %count
   br i1 %another, label %warp, label %begun
 begun:
   br label %block
@@ -207,18 +197,18 @@ define bfloat @__truncsfbf2(float %a) noinline {
 """
 
 # Blocks run one after another, and what is waited for must be there.
-_PARTS = {
-    SIGNAL_PARTIALS: f"""
-define internal void @{SIGNAL_PARTIALS}(ptr %said, i32 %lane) noinline {{
+_FLAGS = {
+    SIGNAL: f"""
+define internal void @{SIGNAL}(ptr %said, i32 %lane) noinline {{
   store volatile i32 1, ptr %said
   ret void
 }}
 """,
-    WAIT_PARTIALS: f"""
+    AWAIT: f"""
 declare void @llvm.trap()
-define internal void @{WAIT_PARTIALS}(ptr %said, i32 %lane) noinline {{
+define internal void @{AWAIT}(ptr %said, i32 %count) noinline {{
   %found = load volatile i32, ptr %said
-  %missing = icmp eq i32 %found, 0
+  %missing = icmp ult i32 %found, %count
   br i1 %missing, label %never, label %there
 never:
   call void @llvm.trap()
@@ -235,7 +225,6 @@ def host_text(text: str, kernel: str) -> str:
     for name, own in (
         (THREAD_INDEX, "tw.thread.number"),
         (BLOCK_INDEX, "tw.block.number"),
-        (BLOCKS, "tw.block.count"),
         (BARRIER, "tw.wait"),
         (SHUFFLE, "tw.shuffle"),
     ):
@@ -245,8 +234,8 @@ def host_text(text: str, kernel: str) -> str:
     for body in TEXTS.values():
         head = body.strip().splitlines()[0]
         text = text.replace(body.strip(), f"{head}\n  ret void\n}}")  # one block waits for none
-    for name, own in _PARTS.items():
-        text = text.replace(PARTS[name].strip(), own.strip())
+    for name, own in _FLAGS.items():
+        text = text.replace(FLAGS[name].strip(), own.strip())
     text = re.sub(r"addrspacecast \(ptr addrspace\(3\) (@[\w.$]+) to ptr\)", r"\1", text)
     text = warp_text(text).replace("ptx_kernel ", "")
     found = re.search(rf"define void @{re.escape(kernel)}\(([^)]*)\)", text)
@@ -280,14 +269,12 @@ def _function(text: str, kernel: str) -> str:
     return text[start : text.index("\n}", start)]
 
 
-def launch(
-    text: str, kernel: str, grid: int, threads: int, arguments: Sequence[int], apart: int = 0
-) -> None:
-    """Run one launch; `arguments` are addresses and sizes, some threads may only copy."""
+def launch(text: str, kernel: str, grid: int, threads: int, arguments: Sequence[int]) -> None:
+    """Run one launch; `arguments` are addresses and sizes."""
     _, run, place = _loaded(text, kernel)
     forget_copies()
     (ctypes.c_int64 * len(arguments)).from_address(place)[:] = list(arguments)
-    ctypes.CFUNCTYPE(None, *(ctypes.c_int64,) * 3)(run)(grid, threads + apart, threads)
+    ctypes.CFUNCTYPE(None, *(ctypes.c_int64,) * 2)(run)(grid, threads)
 
 
 def run_launches(func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> None:
@@ -305,9 +292,7 @@ def run_launches(func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[st
                     assert grid == 1 or not x.cooperative_launch, "blocks run one after another"
                     maps = [_matrix(m, arguments, sizes) for m in x.maps]
                     given = [*arguments, *map(address, maps), step]
-                    launch(
-                        module.text(), x.name, grid, x.consumer_threads, given, x.producer_threads
-                    )
+                    launch(module.text(), x.name, grid, x.threads, given)
 
 
 def _matrix(m: TensorMap, arguments: Sequence[int], sizes: Mapping[str, int]) -> np.ndarray:

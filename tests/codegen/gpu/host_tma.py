@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 import llvmlite.binding as llvm
 import numpy as np
 
-from tilewright.codegen.gpu.block_emitter import MBARRIER_TRY_WAIT
 from tilewright.codegen.gpu.nvptx import TENSOR_MAP
-from tilewright.codegen.gpu.warp_specialized import MBARRIER_ARRIVE
+from tilewright.codegen.gpu.synchronization import MBARRIER_ARRIVE, MBARRIER_TRY_WAIT
 
 TEXT = """
 declare void @tw.py.tma_load(ptr, ptr, ptr, i64, i64)

@@ -7,8 +7,9 @@ from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
-from tilewright.codegen.gpu.block_emitter import CP_ASYNC_COMMIT, CP_ASYNC_WAIT, MBARRIER_TRY_WAIT
+from tilewright.codegen.gpu.block_emitter import CP_ASYNC_COMMIT, CP_ASYNC_WAIT
 from tilewright.codegen.gpu.nvptx import emit_launches
+from tilewright.codegen.gpu.synchronization import MBARRIER_TRY_WAIT
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.ir.loop.text import parse_func
 

@@ -1,41 +1,43 @@
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
-from tests.finalize.kernel_steps import run, sample
-from tilewright.finalize.gpu.warp_specialize import MBARRIERS, mainloop_of, multi_buffer
+import pytest
+
+from tests.finalize.gpu.test_check_roles import PINGPONG
+from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense, the_kernel
+from tests.schedule.builtin.gpu.scheduled import H200, finalized, with_sms
+from tilewright.core.dtypes import F16
+from tilewright.finalize.gpu.mainloop import mainloop_of
+from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
+from tilewright.finalize.gpu.warp_specialize import warp_specialize
+from tilewright.ir.loop.nodes import Roles
 from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.ir.loop.verify import verify_func
+from tilewright.ir.loop.walk import statements_in
+from tilewright.schedule.builtin.gpu import select_rule
 
-SUMS = """func @sums(A: f32[256], out C: f32[64]) {
-  for b in grid(2) {persistent=1} {
-    alloc S: f32[1] @register
-    for x in thread(32) { S[0] = 0.0 }
-    for k in serial(4) {pipeline_stages=3, warp_specialized=1} {
-      alloc T: f32[32] @shared
-      alloc U: f32[1] @register
-      for z in thread(32) { T[z] = A[b * 128 + k * 32 + z] }
-      for y in thread(32) { U[0] = T[31 - y] }
-      for w in thread(32) { S[0] += U[0] }
-    }
-    for v in thread(32) { C[b * 32 + v] = S[0] }
+PLAIN = """func @copy(A: f32[64], out C: f32[64]) {
+  for b in grid(2) {
+    for x in thread(32) { C[b * 32 + x] = A[b * 32 + x] }
   }
 }"""
 
 
-def test_shared_buffers_have_room_for_several_steps() -> None:
-    before = parse_func(SUMS)
-    after = multi_buffer(before)
-    text = print_func(after)
-    outside, inside = text.split("for k in")
-    assert "alloc T: f32[96] @shared" in outside
-    assert f"alloc {MBARRIERS}: i64[6] @shared" in outside
-    assert "alloc U: f32[1] @register" in inside
-    arrays = sample(before, {})
-    expected = run(before, arrays, {})["C"].copy()
-    np.testing.assert_array_equal(run(after, arrays, {})["C"], expected)
+def test_a_persistent_loop_has_roles_that_parse_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(select_rule, "tensor_core_tile_of", lambda *_: PINGPONG)
+    _, scheduled = the_kernel(dense(320, 64, 128, F16, "nn"), with_sms(2))
+    func = finalized(replace(scheduled, annotations=(ALIGNED_PARAMS,)))
+    verify_func(func)
+    assert parse_func(print_func(func)) == func
+    (roles,) = (s for s in statements_in(func.body) if isinstance(s, Roles))
+    found = [(r.name, r.warps, r.registers) for r in roles.roles]
+    assert found == [("consumer", 8, 240), ("producer", 4, 24)]
+    assert mainloop_of(func.body) is None  # the copies and the product have loops of their own
+    assert "for matmul.total.b_0_0_1.block in grid(2)" in print_func(func)
 
 
 def test_other_loops_stay() -> None:
-    func = parse_func(SUMS.replace("{pipeline_stages=3, warp_specialized=1} ", ""))
-    assert multi_buffer(func) == func
+    func = parse_func(PLAIN)
+    assert warp_specialize(func, H200) == func
     assert mainloop_of(func.body) is None

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from tilewright.arith.expr import Binary, Expr, Load, Var, binary
 from tilewright.arith.walk import free_vars, loads
-from tilewright.codegen.gpu.barriers import barrier
+from tilewright.codegen.gpu.synchronization import barrier
 from tilewright.codegen.llvm.emitter import ValueEmitter
 from tilewright.codegen.llvm.types import register_type
 from tilewright.core.dtypes import BOOL, DType

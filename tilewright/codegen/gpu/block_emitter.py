@@ -6,19 +6,29 @@ than iterations. Statements outside of thread loops run on the first thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from tilewright.arith.bounds import Interval
-from tilewright.arith.expr import Expr, Var, const
+from tilewright.arith.bounds import Interval, bound
+from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.codegen.gpu.allreduce import AllReduce, emit_allreduce
-from tilewright.codegen.gpu.barriers import barrier
 from tilewright.codegen.gpu.launches import (
     DYNAMIC_ALIGNMENT,
     Launch,
     shared_offsets,
     tensor_map,
     uses_async_proxy,
+)
+from tilewright.codegen.gpu.synchronization import (
+    SHARED_SPACE,
+    await_flag,
+    barrier,
+    mbarrier_arrive,
+    mbarrier_init,
+    mbarrier_wait,
+    set_max_registers,
+    signal_flag,
 )
 from tilewright.codegen.llvm.expressions import ExprEmitter
 from tilewright.codegen.llvm.loads_stores import emit_store
@@ -27,32 +37,40 @@ from tilewright.core.dtypes import DType
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.gpu.storage_scope import ALIGNMENT
 from tilewright.ir.loop.nodes import (
+    Alloc,
+    Await,
     Barrier,
     Buffer,
     CpAsyncCommit,
     CpAsyncWait,
     For,
+    If,
+    Let,
+    MbarrierArrive,
+    MbarrierInit,
     MbarrierWait,
     Region,
+    Role,
+    Roles,
+    Seq,
+    Signal,
     Stmt,
     Store,
     Tile,
 )
-from tilewright.ir.loop.thread_mapping import THREAD, WARP_SIZE, ThreadMapping, thread_mappings
+from tilewright.ir.loop.thread_mapping import (
+    THREAD,
+    WARP_SIZE,
+    ThreadMapping,
+    private_buffers,
+    thread_mappings,
+)
 from tilewright.schedule.intrin.table import INTRINSICS
 
-# The address space of shared memory.
-SHARED_SPACE = 3
 CP_ASYNC_COMMIT = "llvm.nvvm.cp.async.commit.group"
 CP_ASYNC_WAIT = "llvm.nvvm.cp.async.wait.group"
 # Makes stores of this thread to shared memory visible to the async proxy (wgmma, TMA).
 ASYNC_PROXY_FENCE = "fence.proxy.async.shared::cta;"
-# Spins until the phase of a parity is complete.
-MBARRIER_TRY_WAIT = (
-    "{\\0A.reg .pred p;\\0AWAIT:\\0A"
-    "mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1;\\0A"
-    "@p bra DONE;\\0Abra WAIT;\\0ADONE:\\0A}"
-)
 
 
 class BlockEmitter(StatementEmitter):
@@ -69,6 +87,10 @@ class BlockEmitter(StatementEmitter):
         self.params = params
         self.launch = launch
         self.mappings = thread_mappings(launch.body, launch.threads)
+        # How many threads run the code at this point, and the number of each, from 0.
+        self.threads, self.thread = launch.threads, Var(THREAD)
+        # Each thread has its own: statements outside of thread loops write all of them.
+        self.private = private_buffers(launch.body)
         self.shared_offsets = shared_offsets(launch.body)
         self.async_proxy = uses_async_proxy(launch.body)
         # Whether the code at this point is that of each thread by itself.
@@ -80,27 +102,35 @@ class BlockEmitter(StatementEmitter):
 
     def _statement(self, stmt: Stmt) -> None:
         match stmt:
-            case For(kind="thread" | "warp"):
-                self._thread_loop(stmt, self.mappings[stmt.name])
-            case For(kind="allreduce"):
-                self._allreduce(stmt)
-            case For() if not self.single_thread:
-                self.loop_depth += 1
+            case For():
+                self._any_loop(stmt)
+            case Roles(roles):
+                self._roles(roles)
+            case Let(name, value, body):
+                self._let(name, value)
+                self.emit(body)
+            case Store(buffer) if buffer in self.private:
                 super()._statement(stmt)
-                self.loop_depth -= 1
-            case Barrier():
-                barrier(self.expressions)
-            case MbarrierWait(mbarrier, parity):
-                self._wait_phase(mbarrier, parity)
-            case CpAsyncCommit():
-                self.fn.module.declare(CP_ASYNC_COMMIT, "void ()")
-                self.fn.emit(f"call void @{CP_ASYNC_COMMIT}()")
-            case CpAsyncWait(pending):
-                self._cp_async_wait(pending)
-            case Store() | Tile() if not self.single_thread:
-                self._on_some(Var(THREAD).eq(const(0)), stmt)
+            case Store() | Tile() | MbarrierInit() if not self.single_thread:
+                self._on_some(self.thread.eq(const(0)), stmt)
+            case Store() | Tile() | If() | Seq() | Alloc():
+                super()._statement(stmt)
             case _:
-                super()._statement(stmt)
+                self._synchronize(stmt)
+
+    def _any_loop(self, loop: For) -> None:
+        match loop.kind:
+            case "thread" | "warp":
+                self._thread_loop(loop, self.mappings[loop.name])
+            case "allreduce":
+                self._allreduce(loop)
+            case "group":
+                self._groups(loop)
+            case _:
+                nested = not self.single_thread
+                self.loop_depth += nested
+                super()._statement(loop)
+                self.loop_depth -= nested
 
     def allocate(self, buffer: Buffer) -> None:
         """Give a buffer its memory."""
@@ -114,18 +144,92 @@ class BlockEmitter(StatementEmitter):
             self.fn.emit(f'call void asm sideeffect "{ASYNC_PROXY_FENCE}", "~{{memory}}"()')
         self.expressions.loads.forget()
 
-    def _wait_phase(self, mbarrier: Region, parity: Expr) -> None:
+    def _synchronize(self, stmt: Stmt) -> None:
         ex = self.expressions
         ex.begin_statement()
-        pointer, bit = next(self._operand(mbarrier, False)), ex.value(parity)
-        self.mbarrier_wait(pointer, self.fn.let(f"trunc i64 {bit} to i32", "n"))
+        thread = ex.value(self.thread)
+        match stmt:
+            case Barrier():
+                barrier(ex)
+            case CpAsyncCommit():
+                self.fn.module.declare(CP_ASYNC_COMMIT, "void ()")
+                self.fn.emit(f"call void @{CP_ASYNC_COMMIT}()")
+            case CpAsyncWait(pending):
+                self._cp_async_wait(pending)
+            case MbarrierInit(mbarriers, count):
+                ((_, extent),) = mbarriers.ranges
+                mbarrier_init(ex, self._address(mbarriers), as_int(extent) or 0, count)
+            case MbarrierArrive(mbarrier, mask):
+                where = "true" if mask is None else ex.value(mask)
+                mbarrier_arrive(ex, self._address(mbarrier), thread, where)
+            case MbarrierWait(mbarrier, parity):
+                mbarrier_wait(ex, self._address(mbarrier), self._narrow(parity))
+            case Signal(flag):
+                signal_flag(ex, self._address(flag), thread)
+            case Await(flag, count):
+                await_flag(ex, self._address(flag), self._narrow(count))
+            case _:
+                raise CodegenError("codegen.statement", f"cannot emit {type(stmt).__name__}")
 
-    def mbarrier_wait(self, pointer: str, parity: str) -> None:
-        """Wait until the phase of a parity of an mbarrier is complete."""
-        near = self.fn.let(f"addrspacecast {pointer} to ptr addrspace({SHARED_SPACE})", "n")
-        given = f"ptr addrspace({SHARED_SPACE}) {near}, i32 {parity}"
-        self.fn.emit(f'call void asm sideeffect "{MBARRIER_TRY_WAIT}", "l,r,~{{memory}}"({given})')
-        self.expressions.loads.forget()
+    def _address(self, region: Region) -> str:
+        return next(self._operand(region, False)).removeprefix("ptr ")
+
+    def _narrow(self, e: Expr) -> str:
+        return self.fn.let(f"trunc i64 {self.expressions.value(e)} to i32", "n")
+
+    def _let(self, name: str, value: Expr) -> None:
+        ex = self.expressions
+        ex.begin_statement()
+        ex.values[name] = ex.value(value)
+        ex.ranges[name] = bound(value, ex.ranges)
+
+    def _roles(self, roles: Sequence[Role]) -> None:
+        """A branch for each role; registers move from those that have less than their share."""
+        fn, ex = self.fn, self.expressions
+        threads = [role.warps * WARP_SIZE for role in roles]
+        share = sum(role.registers * n for role, n in zip(roles, threads, strict=True))
+        done = fn.label("end")
+        number, first = ex.value(self.thread), 0
+        for role, count in zip(roles, threads, strict=True):
+            mine, others = fn.label(role.name), fn.label("others")
+            if role is roles[-1]:
+                fn.emit(f"br label %{mine}")
+            else:
+                member = fn.let(f"icmp ult i64 {number}, {first + count}")
+                fn.emit(f"br i1 {member}, label %{mine}, label %{others}")
+            fn.start(mine)
+            if role.registers:
+                grow = role.registers * sum(threads) > share
+                set_max_registers(ex, role.registers, grow)
+            with self._as_block(role.name, self.thread - first, count):
+                self.emit(role.body)
+            fn.emit(f"br label %{done}")
+            if role is not roles[-1]:
+                fn.start(others)
+            first += count
+        fn.start(done)
+
+    def _groups(self, loop: For) -> None:
+        """Each group of threads runs one iteration."""
+        count = as_int(loop.extent) or 1
+        threads = self.threads // count
+        self.expressions.begin_statement()
+        extents = {self.thread.name: const(self.threads)}
+        self.bind(loop, self.expressions.value(simplify(self.thread // threads, extents)))
+        with self._as_block(loop.name, self.thread % threads, threads):
+            self.emit(loop.body)
+
+    @contextmanager
+    def _as_block(self, name: str, number: Expr, threads: int) -> Iterator[None]:
+        """Let some threads count from 0, by a variable of their own."""
+        before = self.threads, self.thread
+        with self.fn.scope():
+            own = Var(f"{self.thread.name}.{name}")
+            self._let(own.name, simplify(number, {self.thread.name: const(self.threads)}))
+            self.expressions.ranges[own.name] = Interval(0, threads - 1)
+            self.threads, self.thread = threads, own
+            yield
+        self.threads, self.thread = before
 
     def _instruction(self, tile: Tile) -> None:
         """A TMA copy takes its tensor map and the coordinates of the tile."""
@@ -148,7 +252,7 @@ class BlockEmitter(StatementEmitter):
 
     def _thread_loop(self, loop: For, mapping: ThreadMapping) -> None:
         ex = self.expressions
-        index = mapping.index(Var(THREAD), self.launch.threads)
+        index = mapping.index(self.thread, self.threads)
         with self.fn.scope():
             self.bind(loop, ex.value(index))
             if mapping.is_full:
@@ -168,7 +272,7 @@ class BlockEmitter(StatementEmitter):
             raise CodegenError("gpu.allreduce", f"some threads do not reach loop {loop.name}")
         found = AllReduce(loop, mapping, self.launch.threads, set(ex.loads.own))
         with self.fn.scope():
-            self.bind(loop, ex.value(mapping.index(Var(THREAD), self.launch.threads)))
+            self.bind(loop, ex.value(mapping.index(self.thread, self.threads)))
             value = emit_allreduce(ex, found, self._variable)
             ex.begin_statement()
             emit_store(ex, Store(found.store.buffer, found.store.indices, value))

@@ -21,9 +21,9 @@ from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
-from tilewright.codegen.gpu.barriers import barrier
 from tilewright.codegen.gpu.block_emitter import BlockEmitter
 from tilewright.codegen.gpu.launches import Launch
+from tilewright.codegen.gpu.synchronization import barrier
 from tilewright.codegen.llvm.expressions import ExprEmitter
 from tilewright.core.dtypes import I64, DType
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Seq, Stmt, Store

@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tilewright.arith.expr import Expr, as_int, const, minimum
+from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import I64
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.finalize.gpu.storage_scope import ALIGNMENT
-from tilewright.finalize.gpu.stream_k import StreamK, flags_name, partials_name, stream_k_of
-from tilewright.finalize.gpu.warp_specialize import mainloop_of
-from tilewright.ir.loop.annotations import MIN_BLOCKS_PER_SM, PERSISTENT, PINGPONG
+from tilewright.ir.loop.annotations import MIN_BLOCKS_PER_SM
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Tile
 from tilewright.ir.loop.thread_mapping import (
     GRID,
@@ -31,8 +30,6 @@ from tilewright.schedule.intrin.table import INTRINSICS
 
 # Bytes of static shared memory that a block may have.
 STATIC_SHARED_LIMIT = 48 * 1024
-# Producer threads: one warpgroup, the unit that `setmaxnreg` moves registers between.
-PRODUCER_THREADS = 128
 # The alignment of variables in dynamic shared memory: what wgmma and swizzled TMA need.
 DYNAMIC_ALIGNMENT = 1024
 
@@ -59,9 +56,7 @@ class Launch:
     tensor maps that it takes besides buffers and sizes. The registers are limited so that
     `min_blocks_per_sm` blocks fit on an SM; 0 leaves that to the assembler.
 
-    A `cooperative_launch` has all blocks running at once, with a grid barrier in its loop. A
-    warp-specialized launch has `producer_threads` besides; it is persistent and its blocks loop
-    over `tiles`, which `pingpong_groups` consumer groups take in turn, or `stream_k` divides.
+    A `cooperative_launch` has all blocks running at once, with a grid barrier in its loop.
     """
 
     name: str
@@ -74,20 +69,6 @@ class Launch:
     maps: tuple[TensorMap, ...] = ()
     min_blocks_per_sm: int = 0
     cooperative_launch: bool = False
-    producer_threads: int = 0
-    tiles: Expr = const(0)
-    pingpong_groups: int = 1
-    stream_k: StreamK | None = None
-
-    @property
-    def consumer_threads(self) -> int:
-        """The threads of a block that run the body; the producers only copy."""
-        return self.threads * self.pingpong_groups
-
-    @property
-    def block_threads(self) -> int:
-        """The threads of a block."""
-        return self.consumer_threads + self.producer_threads
 
     @property
     def allows_pdl(self) -> bool:
@@ -101,11 +82,7 @@ class Launch:
     @property
     def touched(self) -> tuple[set[str], set[str]]:
         """The buffers that it reads, and those that it writes."""
-        reads, writes = touched_buffers(self.body)
-        workspace = set[str]()
-        if self.stream_k:
-            workspace = {partials_name(self.block_var), flags_name(self.block_var)}
-        return reads | workspace, writes | workspace
+        return touched_buffers(self.body)
 
     @property
     def shared(self) -> int:
@@ -131,7 +108,8 @@ def shared_offsets(stmt: Stmt) -> dict[str, tuple[int, int]]:
             if count is None:
                 raise CodegenError("codegen.shared", f"shared {s.buffer} must have a constant size")
             size = -(-max(count, 1) * s.buffer.dtype.bytes // ALIGNMENT) * ALIGNMENT
-            start = -(-end // DYNAMIC_ALIGNMENT) * DYNAMIC_ALIGNMENT
+            alignment = ALIGNMENT if s.buffer.dtype == I64 else DYNAMIC_ALIGNMENT  # mbarriers
+            start = -(-end // alignment) * alignment
             found[s.buffer.name] = start, size
             end = start + size
     return found
@@ -188,21 +166,7 @@ def _launch(name: str, nest: Stmt, around: For | None) -> Launch:
         body = Alloc(alloc.buffer, body)
     occupancy = MIN_BLOCKS_PER_SM.of(inner)
     about = (threads_of(body), inner.name, body, loop, steps)
-    if mainloop_of(body) is None:
-        return Launch(name, inner.extent, *about, min_blocks_per_sm=occupancy)
-    specialized = Launch(
-        name,
-        inner.extent,
-        *about,
-        min_blocks_per_sm=occupancy,
-        producer_threads=PRODUCER_THREADS,
-        tiles=inner.extent,
-    )
-    plan = stream_k_of(inner)
-    if plan is not None:
-        return replace(specialized, grid=const(plan.blocks), stream_k=plan)
-    grid = simplify(minimum(inner.extent, const(PERSISTENT.of(inner))))
-    return replace(specialized, grid=grid, pingpong_groups=PINGPONG.of(inner) or 1)
+    return Launch(name, inner.extent, *about, min_blocks_per_sm=occupancy)
 
 
 def _most_blocks(loop: Stmt) -> int:

@@ -7,21 +7,16 @@ variable. `block_emitter.py` emits the body.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import as_int
 from tilewright.codegen.gpu.block_emitter import BlockEmitter
-from tilewright.codegen.gpu.flash_attention import FlashAttention
 from tilewright.codegen.gpu.grid_sync import BLOCK, GridSyncKernel
 from tilewright.codegen.gpu.launches import (
     Launch,
     launches,
 )
-from tilewright.codegen.gpu.mainloop import is_gemm
-from tilewright.codegen.gpu.pingpong_gemm import PingPongGemm
-from tilewright.codegen.gpu.stream_k_gemm import StreamKGemm
-from tilewright.codegen.gpu.warp_specialized import WarpSpecializedKernel
 from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm.expressions import ExprEmitter
 from tilewright.core.dtypes import DType
@@ -81,29 +76,19 @@ def _emit_launch(
     )
     emitter.ranges = {name: Interval(0, None) for name in values}
     emitter.alignments = {p.name: alignment for p in func.params} if alignment else {}
-    _index(emitter, THREAD, THREAD_INDEX, launch.block_threads)
+    _index(emitter, THREAD, THREAD_INDEX, launch.threads)
     block = BLOCK if launch.cooperative_launch else launch.block_var
-    if block and not launch.producer_threads:
+    if block:
         extent = as_int(launch.grid)
         _index(emitter, block, BLOCK_INDEX, MAX_BLOCKS if extent is None else extent)
     if pdl and not launch.cooperative_launch:
         fn.emit(f'call void asm sideeffect "{PDL_WAIT}", "~{{memory}}"()')
     make = GridSyncKernel if launch.cooperative_launch else BlockEmitter
     body = make(emitter, launch, dtypes, func.params)
-    if launch.producer_threads:
-        _warp_specialized(launch)(body).emit()
-    else:
-        body.emit(launch.body)
-    limits = f'nounwind "nvvm.reqntid"="{launch.block_threads}"'
+    body.emit(launch.body)
+    limits = f'nounwind "nvvm.reqntid"="{launch.threads}"'
     limits += f' "nvvm.minctasm"="{launch.min_blocks_per_sm}"' if launch.min_blocks_per_sm else ""
     fn.finish(limits, convention="ptx_kernel ")
-
-
-def _warp_specialized(launch: Launch) -> Callable[[BlockEmitter], WarpSpecializedKernel]:
-    """The kind of a warp-specialized kernel."""
-    if launch.stream_k is not None:
-        return StreamKGemm
-    return PingPongGemm if is_gemm(launch.body) else FlashAttention
 
 
 def _own_buffers(body: Stmt) -> set[str]:

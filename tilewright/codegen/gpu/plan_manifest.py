@@ -128,7 +128,7 @@ def _launch(launch: Launch, names: Sequence[str], target: GpuTarget, few: int) -
     return {
         "name": launch.name,
         "grid": size_expr(launch.grid),
-        "threads": launch.block_threads,
+        "threads": launch.threads,
         "shared": launch.shared,
         "maps": [_map(m) for m in launch.maps],
         "cooperative": launch.cooperative_launch,

@@ -10,7 +10,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, substitute
 from tilewright.finalize.report_indices import STATUS
 from tilewright.ir.loop.nodes import Buffer, Func, Layout
-from tilewright.ir.loop.walk import expressions, loops
+from tilewright.ir.loop.walk import bound_variables, expressions
 from tilewright.ir.types import Shape
 from tilewright.lower.lower_kernel import LoweredKernel
 from tilewright.schedule.builtin.rules import ScheduledFunc
@@ -103,8 +103,8 @@ class Kernel:
 
 
 def free_dims(func: Func) -> tuple[str, ...]:
-    """The symbolic dimensions that a function mentions: free variables that no loop binds."""
-    bound = {loop.name for loop in loops(func.body)}
+    """The symbolic dimensions that a function mentions: free variables that nothing binds."""
+    bound = bound_variables(func.body)
     used: set[str] = set()
     for e in expressions(func.body):
         used |= free_vars(e)

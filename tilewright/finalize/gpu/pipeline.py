@@ -18,7 +18,7 @@ from tilewright.finalize.gpu.software_pipeline import software_pipeline
 from tilewright.finalize.gpu.storage_scope import gpu_scopes
 from tilewright.finalize.gpu.stream_k import stream_k
 from tilewright.finalize.gpu.swizzle import swizzle
-from tilewright.finalize.gpu.warp_specialize import multi_buffer
+from tilewright.finalize.gpu.warp_specialize import warp_specialize
 from tilewright.finalize.lower_blocks import lower_blocks
 from tilewright.finalize.math.gpu import expand_on_gpu
 from tilewright.finalize.report_indices import report_indices
@@ -47,7 +47,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("swizzle", swizzle),
         ("place-barriers", place_barriers),
         ("software-pipeline", software_pipeline),
-        ("multi-buffer", multi_buffer),
+        ("warp-specialize", partial(warp_specialize, target=target)),
         ("report-indices", report_indices),
     )
 

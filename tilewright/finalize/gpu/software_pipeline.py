@@ -27,9 +27,14 @@ from dataclasses import replace
 from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var, const
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.vector import Ramp
-from tilewright.arith.walk import rewrite
 from tilewright.core.dtypes import I64
 from tilewright.core.errors import CodegenError
+from tilewright.finalize.gpu.select_stage import (
+    counted_by,
+    is_tma_load,
+    one_element,
+    select_stage,
+)
 from tilewright.ir.loop.annotations import ALIGNED, PIPELINE_STAGES, WARP_SPECIALIZED
 from tilewright.ir.loop.nodes import (
     Alloc,
@@ -100,7 +105,7 @@ class _Pipeline:
         self.copies = seq(*parts[:middle])
         self.rest = seq(*parts[middle + 1 :])
         leaves = [s for s in statements_in(self.copies) if not isinstance(s, For | Seq)]
-        self.tma = [s for s in leaves if isinstance(s, Tile) and INTRINSICS[s.intrinsic].tma_box]
+        self.tma = [s for s in leaves if is_tma_load(s)]
         if self.tma and (len(self.tma) < len(leaves) or not aligned):
             raise CodegenError("gpu.pipeline", f"loop {loop.name} mixes TMA with other copies")
         self.mbarriers = Buffer(f"{loop.name}.mbarriers", I64, (const(stages),), "shared")
@@ -133,14 +138,14 @@ class _Pipeline:
         """The prologue and the body of the loop, with TMA and an mbarrier for each stage."""
         step, ahead = Var(self.loop.name), self.stages - 1
         first, stage = f"{self.loop.name}.prologue", f"{self.loop.name}.stage"
-        mbarrier = _one(self.mbarriers.name, Var(stage))
+        mbarrier = one_element(self.mbarriers.name, Var(stage))
         start = Tile("fill", mbarrier, (), mbarrier_init_name(len(self.tma)))
         begin = seq(
             For(stage, const(self.stages), "serial", start),
             Barrier(),
             For(first, const(ahead), "serial", self._copy(Var(first))),
         )
-        here = _one(self.mbarriers.name, step % self.stages)
+        here = one_element(self.mbarriers.name, step % self.stages)
         body = seq(
             MbarrierWait(here, step // self.stages % 2),
             self._staged(rest, step),
@@ -178,35 +183,10 @@ class _Pipeline:
 
     def _staged(self, stmt: Stmt, step: Expr) -> Stmt:
         """A statement with its accesses in the stage of a k-tile."""
-
-        def moved(buffer: str, index: Expr) -> Expr:
-            start = step % self.stages * self.buffers[buffer].shape[0]
-            if isinstance(index, Ramp):
-                return Ramp(start + index.base, index.stride, index.count)
-            return start + index
-
-        def load(e: Expr) -> Expr | None:
-            if isinstance(e, Load) and e.buffer in self.buffers:
-                return Load(e.buffer, (moved(e.buffer, e.indices[0]),), e.dtype, e.mask)
-            return None
-
-        def region(r: Region) -> Region:
-            if r.buffer not in self.buffers:
-                return r
-            ((start, row),) = r.ranges
-            return Region(r.buffer, ((moved(r.buffer, start), row),))
-
-        def go(s: Stmt) -> Stmt:
-            s = map_stmt(s, go, lambda e: rewrite(e, load))
-            if isinstance(s, Tile):
-                tma = INTRINSICS[s.intrinsic].tma_box is not None
-                mbarrier = (_one(self.mbarriers.name, step % self.stages),) if tma else ()
-                return replace(s, dst=region(s.dst), srcs=(*map(region, s.srcs), *mbarrier))
-            if isinstance(s, Store) and s.buffer in self.buffers:
-                return Store(s.buffer, (moved(s.buffer, s.indices[0]),), s.value, s.mask)
-            return s
-
-        return go(stmt)
+        stage = step % self.stages
+        sizes = {b.name: b.shape[0] for b in self.buffers.values()}
+        counted = counted_by(stmt, one_element(self.mbarriers.name, stage)) if self.tma else stmt
+        return select_stage(counted, sizes, stage)
 
     def _cp_async(self, stmt: Stmt) -> Stmt:
         """Copies of 16 or 4 bytes as cp.async."""
@@ -227,11 +207,6 @@ class _Pipeline:
         copy = Tile("copy", here, (there,), CP_ASYNC[width])
         nothing = Store(stmt.buffer, (to,), const(0, value.dtype))
         return copy if mask is TRUE else If(mask, copy, nothing)
-
-
-def _one(buffer: str, index: Expr) -> Region:
-    """One element."""
-    return Region(buffer, ((index, const(1)),))
 
 
 def _vector(buffer: str, index: Expr) -> Region | None:

@@ -12,7 +12,7 @@
                                               }
 
 Each block may store one partial tile, with a flag for each of its warps. The loop keeps its
-sequential meaning; `codegen/gpu/stream_k_gemm.py` emits the stores and the fix-up.
+sequential meaning; `stream_k_gemm.py` adds the stores and the fix-up.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tilewright.arith.expr import Var, as_int, const
 from tilewright.core.dtypes import I32
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
-from tilewright.finalize.gpu.warp_specialize import mainloop_of
+from tilewright.finalize.gpu.mainloop import mainloop_of
 from tilewright.ir.loop.annotations import STREAM_K
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store, Tile
 from tilewright.ir.loop.thread_mapping import FRAGMENT, GRID, THREAD, WARP_SIZE, threads_of

@@ -1,65 +1,53 @@
-"""Stage buffers and mbarriers of a warp-specialized mainloop.
+"""Warp specialization: a loop over output tiles becomes a persistent kernel with roles.
 
-    for b in grid(64) {                     for b in grid(64) {
-      for k in serial(n)                      alloc T: f16[2 * size] @shared
-          {pipeline_stages=2,                 alloc mbarriers: i64[4] @shared
-           warp_specialized=1} {       →      for k in serial(n)
-        alloc T: f16[size] @shared                {pipeline_stages=2, warp_specialized=1} {
-        ...                                     ...
+    for b in grid(320) {persistent=132} {      for block in grid(132) {
+      for k in serial(n)                         mbarrier_init ...
+          {pipeline_stages=2,                    barrier
+           warp_specialized=1} {                 roles {
+        copy k-tile k to K                         consumer warps(8) registers(240) {
+        S = A * K                           →        for b = block, block + 132, ... {
+      }                                                wait until K is full; S = A * K; release K
+    }                                              } }
+                                                   producer warps(4) registers(24) {
+                                                     for b = block, block + 132, ... {
+                                                       wait until K is empty; copy a k-tile
+                                                   } }
+                                                 }
+                                               }
 
-Each buffer gets its stages, and each stage two mbarriers: full and empty. Accesses remain those of
-one k-tile, so that the loop keeps its sequential meaning; the emitter selects the stage
-(`codegen/gpu/warp_specialized.py`).
+While the epilogue of one tile runs, the producer loads the next one. The producers need few
+registers and hand their own to the consumers (`setmaxnreg`). What each role does is in
+`persistent_gemm.py`, `stream_k_gemm.py` and `overlapped_attention.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewright.arith.expr import const
-from tilewright.arith.simplify import simplify
-from tilewright.core.dtypes import I64
-from tilewright.ir.loop.annotations import PIPELINE_STAGES, WARP_SPECIALIZED
-from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt
+from tilewright.finalize.gpu.mainloop import is_gemm, mainloop_of
+from tilewright.finalize.gpu.overlapped_attention import overlapped_attention
+from tilewright.finalize.gpu.persistent_gemm import persistent_gemm
+from tilewright.finalize.gpu.stream_k import stream_k_of
+from tilewright.finalize.gpu.stream_k_gemm import stream_k_gemm
+from tilewright.ir.loop.nodes import For, Func, Stmt
 from tilewright.ir.loop.thread_mapping import GRID
-from tilewright.ir.loop.walk import loops, map_stmt
-
-MBARRIERS = "mbarriers"
-"""The mbarriers of the stages: whether each is full, and whether it is empty."""
+from tilewright.ir.loop.walk import map_stmt
+from tilewright.target.gpu import GpuTarget
 
 
-def multi_buffer(func: Func) -> Func:
-    """`func` with the stages of its warp-specialized mainloops."""
+def warp_specialize(func: Func, target: GpuTarget) -> Func:
+    """`func` with roles in its grid loops whose mainloop is warp-specialized."""
 
     def rewritten(stmt: Stmt) -> Stmt:
-        if (
-            isinstance(stmt, For)
-            and stmt.kind == GRID
-            and (mainloop := mainloop_of(stmt)) is not None
-        ):
-            return replace(stmt, body=_with_stages(stmt.body, PIPELINE_STAGES.of(mainloop)))
-        return map_stmt(stmt, rewritten)
+        if not isinstance(stmt, For) or stmt.kind != GRID:
+            return map_stmt(stmt, rewritten)
+        return stmt if mainloop_of(stmt) is None else _specialized(stmt, target)
 
     return replace(func, body=rewritten(func.body))
 
 
-def mainloop_of(stmt: Stmt) -> For | None:
-    """The warp-specialized mainloop in a statement, if it has one."""
-    return next((s for s in loops(stmt) if WARP_SPECIALIZED.is_on(s)), None)
-
-
-def _with_stages(body: Stmt, stages: int) -> Stmt:
-    shared: list[Buffer] = []
-
-    def taken(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Alloc) and stmt.buffer.scope == "shared":
-            shared.append(stmt.buffer)
-            return taken(stmt.body)
-        return map_stmt(stmt, taken)
-
-    made = taken(body)
-    count = const(2 * stages * len(shared))  # full and empty
-    made = Alloc(Buffer(MBARRIERS, I64, (count,), "shared"), made)
-    for b in reversed(shared):
-        made = Alloc(replace(b, shape=(simplify(b.shape[0] * stages),)), made)
-    return made
+def _specialized(grid: For, target: GpuTarget) -> For:
+    plan = stream_k_of(grid)
+    if plan is not None:
+        return stream_k_gemm(grid, plan, target)
+    return (persistent_gemm if is_gemm(grid.body) else overlapped_attention)(grid, target)

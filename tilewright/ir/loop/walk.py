@@ -369,6 +369,11 @@ def loops(stmt: Stmt) -> Iterator[For]:
     return (s for s in statements_in(stmt) if isinstance(s, For))
 
 
+def bound_variables(stmt: Stmt) -> set[str]:
+    """The variables that loops and lets bind at any depth."""
+    return {s.name for s in statements_in(stmt) if isinstance(s, For | Let)}
+
+
 def buffers(func: Func) -> dict[str, Buffer]:
     """Parameters and allocations by name."""
     found = {b.name: b for b in func.params}

@@ -35,6 +35,8 @@ class Intrinsic:
     - `async_proxy`: it reads shared memory through the async proxy; stores need a fence before it.
     - `async_variant`: the intrinsic that does the same and stays in flight while the next starts.
     - `wait`: the intrinsic that waits for those.
+    - `in_flight`: how many asynchronous products may still run behind it, `None` where it does not
+      wait for any.
     - `tma_box`: rows and columns of one TMA copy, which an mbarrier in shared memory counts.
     - `lane_elements`: neighbours in a row that a lane has after a shuffle of a fragment; 0 if none.
     """
@@ -52,6 +54,7 @@ class Intrinsic:
     async_proxy: bool = False
     async_variant: str = ""
     wait: str = ""
+    in_flight: int | None = None
     tma_box: tuple[int, int] | None = None
     lane_elements: int = 0
 

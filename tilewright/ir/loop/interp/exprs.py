@@ -164,6 +164,9 @@ class ExprWriter:
             self.line(f"if not ({inside}):")
             self.line(f"    support.out_of_bounds({buffer!r}, {name}, {given}, {self.site})")
 
+    def accessed(self, how: str, buffer: str, place: str) -> None:
+        """Note that elements are read or written: nothing, where only one agent runs."""
+
     def slice_of(self, buffer: str, indices: tuple[Expr, ...]) -> str | None:
         """Neighbours along the last dimension as a slice, checked; `None` for other lanes."""
         *rows, last = indices or (None,)
@@ -306,6 +309,7 @@ def _scalar_load(w: ExprWriter, e: Load, result: str) -> str:
     indices = [w.atom(i) for i in e.indices]
     w.check_bounds(e.buffer, indices)
     place, name = ", ".join(indices), w.buffers[e.buffer]
+    w.accessed("read", e.buffer, f"({place},)" if place else "()")
     if e.dtype.is_integer and e.dtype.is_small:
         w.line(f"{result} = int({name}[{place or '()'}])")
     elif e.dtype.is_integer or e.dtype == BOOL:
@@ -319,10 +323,12 @@ def _vector_load(w: ExprWriter, e: Load) -> str:
     masks = [] if e.mask is None else [w.atom(e.mask)]
     masks += [] if w.lane_mask is None else [w.lane_mask]
     if not masks and (part := w.slice_of(e.buffer, e.indices)) is not None:
+        w.accessed("read", e.buffer, f"np.s_{part[part.index('[') :]}")
         return w.assign(f"{part}.copy()")  # not what is stored there later
     mask = " & ".join(masks) or "True"
     with w.under(masks):
         indices = f"({''.join(w.atom(i) + ', ' for i in e.indices)})"
+    w.accessed("read", e.buffer, f"support.active_lanes({indices}, {mask}, {e.lanes})")
     place = f"{e.buffer!r}, {w.buffers[e.buffer]}, {indices}, {mask}, {e.lanes}, {w.site}"
     return w.assign(f"support.load_lanes({place})")
 

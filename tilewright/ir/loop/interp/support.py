@@ -160,6 +160,12 @@ def _lanes(
     return active, places
 
 
+def active_lanes(indices: tuple[Any, ...], mask: Any, lanes: int) -> tuple[Array, ...]:
+    """The indices of the lanes where a mask is true."""
+    active = _each_lane(mask, lanes)
+    return tuple(_each_lane(i, lanes)[active] for i in indices)
+
+
 def load_lanes(
     buffer: str, array: Array, indices: tuple[Any, ...], mask: Any, lanes: int, site: str
 ) -> Array:

@@ -10,7 +10,9 @@ for i in serial(N) { C[i] = A[i] }          for v1_i in range(size0):
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,10 @@ import numpy as np
 from tilewright.arith.expr import TRUE, Expr
 from tilewright.arith.walk import free_vars
 from tilewright.core.node import node
-from tilewright.ir.loop.interp.exprs import ExprWriter
+from tilewright.ir.loop.interp.roles import FactsOf, RoleWriter, has_roles
 from tilewright.ir.loop.nodes import (
     Alloc,
+    Await,
     Barrier,
     Block,
     Buffer,
@@ -29,8 +32,13 @@ from tilewright.ir.loop.nodes import (
     For,
     Func,
     If,
+    Let,
+    MbarrierArrive,
+    MbarrierInit,
     MbarrierWait,
+    Roles,
     Seq,
+    Signal,
     Stmt,
     Store,
     Tile,
@@ -40,6 +48,7 @@ from tilewright.ir.loop.thread_mapping import (
     ALLREDUCE,
     FRAGMENT,
     GRID,
+    GROUP,
     THREAD_KINDS,
     WARP_SIZE,
     private_buffers,
@@ -47,7 +56,7 @@ from tilewright.ir.loop.thread_mapping import (
     threads_of,
 )
 from tilewright.ir.loop.tiles import expand_tile
-from tilewright.ir.loop.walk import accesses, blocks, buffers, touched_buffers
+from tilewright.ir.loop.walk import accesses, blocks, touched_buffers
 from tilewright.ir.scalar_semantics import Array, undefined
 
 # Python allows 20 loops in one function; deeper ones continue in a nested function.
@@ -62,9 +71,9 @@ class Compiled:
     sizes: tuple[str, ...]
 
 
-def compile_func(func: Func) -> Compiled:
-    """`func` as a Python function."""
-    writer = _Writer(func)
+def compile_func(func: Func, facts: FactsOf | None = None) -> Compiled:
+    """`func` as a Python function; with `facts` of its tiles, only what synchronizes roles."""
+    writer = _Writer(func, facts)
     for b in func.params:
         writer.bind(b, f"buffers[{b.name!r}]")
     start = len(writer.lines)
@@ -76,10 +85,9 @@ def compile_func(func: Func) -> Compiled:
     return Compiled(writer.scope["run"], tuple(writer.free))
 
 
-class _Writer(ExprWriter):
-    def __init__(self, func: Func) -> None:
-        super().__init__()
-        self.declared = buffers(func)
+class _Writer(RoleWriter):
+    def __init__(self, func: Func, facts: FactsOf | None) -> None:
+        super().__init__(func, facts)
         self.loops = 0
         self.extents: dict[str, Expr] = {}
         self.threads = threads_of(func.body)
@@ -122,23 +130,49 @@ class _Writer(ExprWriter):
         self.forget()
 
     def plain_loop(self, s: For, extent: str) -> None:
+        if s.kind in THREAD_KINDS and not self.in_threads and self.is_silent(s):
+            return self.touched(s)
         if s.kind == ALLREDUCE:
             return self.allreduce(s, extent)
+        if s.kind == GROUP:
+            return self.groups(s, extent)
+        if s.kind == GRID and has_roles(s.body):
+            self.line("launch = agents.LaunchState()")
         variable, outer, copies = self.variable(s.name), self.thread, dict(self.copies)
         self.extents[variable] = s.extent
         with self.nested(f"for {variable} in range({extent}):"):
             self.forget()
             if s.kind == GRID:
                 self.enter_block(s, variable)
+                self.block_index = variable
             if s.kind in THREAD_KINDS:
-                self.thread = f"{outer} + {variable} * {self.mappings[s.name].stride}"
-                self.enter_thread(self.thread)
-            self.stmt(s.body)
+                with self.distributed(s, f"{outer} + {variable} * {self.mappings[s.name].stride}"):
+                    self.stmt(s.body)
+            else:
+                self.stmt(s.body)
         self.copies = copies
         if s.kind in THREAD_KINDS:
-            self.thread = outer
             self.enter_thread(outer)
         return None
+
+    @contextmanager
+    def distributed(self, s: For, thread: str) -> Iterator[None]:
+        """Statements of a thread."""
+        if not self.in_threads:
+            self.touched(s.body)
+        before, self.thread, self.in_threads = (self.thread, self.in_threads), thread, True
+        self.enter_thread(thread)
+        yield
+        self.thread, self.in_threads = before
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Statements of a function of its own, whose threads count from 0."""
+        before = self.loops, self.thread, self.copies
+        self.loops, self.thread, self.copies = 0, "0", {}
+        self.forget()
+        yield
+        self.loops, self.thread, self.copies = before
 
     def allreduce(self, s: For, extent: str) -> None:
         """Each thread goes on with what the one before has, and the last one gives it to all."""
@@ -165,7 +199,10 @@ class _Writer(ExprWriter):
         name = self.fresh("loop")
         with self.nested(f"def {name}():"):
             self.plain_loop(s, extent)
-        self.line(f"{name}()")
+            if self.warps:
+                self.line("if False:")
+                self.line("    yield")
+        self.line(f"yield from {name}()" if self.warps else f"{name}()")
 
     def branch(self, s: If) -> None:
         self.forget()
@@ -209,18 +246,25 @@ class _Writer(ExprWriter):
         self.check_bounds(s.buffer, indices)
         if s.value.dtype.is_integer and self.is_index(s.value):
             value = self.wrapped(value, s.value.dtype)
-        self.line(f"{self.buffers[s.buffer]}[{', '.join(indices) or '()'}] = {value}")
+        place = ", ".join(indices)
+        self.accessed("write", s.buffer, f"({place},)" if place else "()")
+        if s.buffer in self.copies and not self.in_threads:  # every thread does so
+            self.line(f"{self.copies[s.buffer]}[:, {place}] = {value}")
+        else:
+            self.line(f"{self.buffers[s.buffer]}[{place or '()'}] = {value}")
 
     def store_lanes(self, s: Store, lanes: int) -> None:
         masks = [] if s.mask is None else [self.atom(s.mask)]
         masks += [] if self.lane_mask is None else [self.lane_mask]
         value = self.atom(s.value)
         if not masks and (part := self.slice_of(s.buffer, s.indices)) is not None:
+            self.accessed("write", s.buffer, f"np.s_{part[part.index('[') :]}")
             self.line(f"{part} = {value}")
             return
         indices = f"({''.join(self.atom(i) + ', ' for i in s.indices)})"
         place = f"{s.buffer!r}, {self.buffers[s.buffer]}, {indices}, {value}"
         mask = " & ".join(masks) or "True"
+        self.accessed("write", s.buffer, f"support.active_lanes({indices}, {mask}, {lanes})")
         self.line(f"support.store_lanes({place}, {mask}, {lanes}, {self.site})")
 
     def alloc(self, s: Alloc) -> None:
@@ -282,7 +326,14 @@ class _Writer(ExprWriter):
             self.line(f"    support.outside_domain({s.name!r}, {it.name!r}, {name}, {extent})")
 
     def tile(self, s: Tile) -> None:
-        self.stmt(expand_tile(s, self.declared))
+        if self.noted_tile(s):
+            return
+        if s.op == "copy" and len(s.srcs) == 2:  # counted by an mbarrier, and noted as a whole
+            outer, self.noted = self.noted, self.noted - {s.dst.buffer}
+            self.stmt(expand_tile(replace(s, srcs=s.srcs[:1]), self.declared))
+            self.noted = outer
+        else:
+            self.stmt(expand_tile(s, self.declared))
 
 
 _STATEMENTS: dict[type, Callable[[_Writer, Any], None]] = {
@@ -293,5 +344,9 @@ _STATEMENTS: dict[type, Callable[[_Writer, Any], None]] = {
     Alloc: _Writer.alloc,
     Block: _Writer.block,
     Tile: _Writer.tile,
-    **dict.fromkeys((MbarrierWait, Barrier, CpAsyncCommit, CpAsyncWait), lambda writer, s: None),
+    Let: _Writer.let,
+    Roles: _Writer.roles,
+    **dict.fromkeys((MbarrierInit, MbarrierArrive, MbarrierWait), _Writer.mbarrier),
+    **dict.fromkeys((Signal, Await), _Writer.flag),
+    **dict.fromkeys((Barrier, CpAsyncCommit, CpAsyncWait), lambda writer, s: None),
 }

@@ -13,7 +13,7 @@
 Scores never leave the registers. The loops, with the lanes of each row, are those of
 `ops/attention/tiled_loops.py`. Where tiles of keys and values are full, and a block has two
 warpgroups, producer warps copy them, and the kernel is persistent: see
-`codegen/gpu/warp_specialized.py`.
+`finalize/gpu/overlapped_attention.py`.
 """
 
 from __future__ import annotations

@@ -55,6 +55,8 @@ ISSUE_N = (128, 64)
 """The widths of the variants that wait for nothing."""
 MAX_IN_FLIGHT = 2
 """How many may stay in flight behind a wait."""
+UNLIMITED = 1 << 16
+"""In flight behind an instruction that waits for nothing."""
 WARPGROUP_WARPS = 4
 """The warps of a warpgroup."""
 A_IN_REGISTERS = ("rs", "rs_copy")
@@ -182,6 +184,7 @@ def _wgmma(
         async_proxy=True,
         async_variant="" if pending or in_registers else async_name(name),
         wait=wait_name(n, acc=acc),
+        in_flight=pending if pending >= 0 else UNLIMITED,
     )
 
 
@@ -272,6 +275,7 @@ def _wait(n: int, pending: int, acc: str) -> Intrinsic:
             on_accumulators(n, wait, [], acc=acc),
         ),
         strided=True,
+        in_flight=pending,
     )
 
 

@@ -22,9 +22,11 @@ from collections.abc import Iterable
 
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
-from tilewright.finalize.gpu.warp_specialize import mainloop_of
+from tilewright.finalize.gpu.select_stage import is_tma_load
+from tilewright.finalize.gpu.tma_pipeline import TmaPipeline
+from tilewright.ir.loop.annotations import PIPELINE_STAGES, WARP_SPECIALIZED
 from tilewright.ir.loop.nodes import Alloc, Barrier, For, Seq, Stmt, Tile
-from tilewright.ir.loop.walk import statements_in, touched_buffers
+from tilewright.ir.loop.walk import loops, statements_in, touched_buffers
 from tilewright.schedule.intrin.table import INTRINSICS
 
 
@@ -63,6 +65,11 @@ class AttentionMainloop:
     rescale: tuple[Stmt, ...]
     pv: Stmt
     epilogue: tuple[Stmt, ...]
+
+
+def mainloop_of(stmt: Stmt) -> For | None:
+    """The warp-specialized mainloop in a statement, if it has one."""
+    return next((s for s in loops(stmt) if WARP_SPECIALIZED.is_on(s)), None)
 
 
 def is_gemm(body: Stmt) -> bool:
@@ -110,6 +117,14 @@ def attention_mainloop(body: Stmt) -> AttentionMainloop:
     return AttentionMainloop(k_loop, pipelines, prologue, qk, softmax, rescale, pv, epilogue)
 
 
+def pipeline_of(grid: For, k_loop: For, operands: PipelineBuffers) -> TmaPipeline:
+    """The ring of stages that some operands go through."""
+    allocs = (s.buffer for s in statements_in(grid) if isinstance(s, Alloc))
+    shared = {b.name: b for b in allocs}
+    buffers = tuple(shared[name] for name in operands.buffers)
+    return TmaPipeline(buffers, operands.copies, PIPELINE_STAGES.of(k_loop))
+
+
 def _divide(
     k_loop: For, between: list[Stmt], in_flight: set[str]
 ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
@@ -153,6 +168,4 @@ def products(stmt: Stmt) -> list[Tile]:
 
 def copied(stmt: Stmt) -> str:
     """The buffer that a TMA copy fills, "" for any other statement."""
-    if isinstance(stmt, Tile) and INTRINSICS[stmt.intrinsic].tma_box:
-        return stmt.dst.buffer
-    return ""
+    return stmt.dst.buffer if isinstance(stmt, Tile) and is_tma_load(stmt) else ""

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tilewright.arith.expr import Load, const
-from tilewright.codegen.gpu.barriers import BARRIER, barrier
+from tilewright.codegen.gpu.synchronization import BARRIER, barrier
 from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm.expressions import ExprEmitter
 from tilewright.core.dtypes import F32

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.for_each import for_each
-from tilewright.codegen.gpu.mainloop import attention_mainloop, gemm_mainloop, is_gemm
 from tilewright.core.errors import CodegenError
+from tilewright.finalize.gpu.mainloop import attention_mainloop, gemm_mainloop, is_gemm
 from tilewright.ir.loop.nodes import For, Stmt
 from tilewright.ir.loop.text import parse_func
 

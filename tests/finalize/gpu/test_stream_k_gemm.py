@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from tests.codegen.gpu.host_threads import run_launches
-from tests.codegen.gpu.test_pingpong_gemm import SMALL, product
+from tests.finalize.gpu.test_persistent_gemm import SMALL, product
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import aligned, dense, the_kernel
 from tests.schedule.builtin.gpu.scheduled import H200, finalized, with_sms
 from tilewright.codegen.gpu.launches import launches
 from tilewright.codegen.gpu.nvptx import emit_launches
-from tilewright.codegen.gpu.stream_k_gemm import SIGNAL_PARTIALS, WAIT_PARTIALS
+from tilewright.codegen.gpu.synchronization import AWAIT, SIGNAL
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.core.dtypes import F16
 from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
@@ -45,19 +45,17 @@ def test_blocks_are_as_many_as_have_steps_and_begin_with_nothing_handed_over(
     # Three tiles of five steps each: 15 steps, four for each of four blocks.
     plain = _plain(_scheduled((192, 64, 320), 4, monkeypatch)[1])
     reset, product_ = launches(plain)
-    assert (str(reset.grid), str(product_.grid), str(product_.tiles)) == ("4", "4", "3")
+    assert (str(reset.grid), str(product_.grid)) == ("4", "4")
     (ready,) = reset.touched[1]
     reads, writes = product_.touched
     assert ready in reads & writes  # or they would run at the same time
-    assert product_.stream_k is not None
-    assert (product_.stream_k.k_tiles_per_block, product_.stream_k.total) == (4, 15)
 
 
 def test_a_block_gives_once_and_takes_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleBuilder(H200.architecture)
     emit_launches(module, _plain(_scheduled((192, 64, 320), 4, monkeypatch)[1]), ())
-    calls = [line for line in module.text().splitlines() if "call void @tw.part" in line]
-    assert [line.split("@")[1].split("(")[0] for line in calls] == [SIGNAL_PARTIALS, WAIT_PARTIALS]
+    calls = [line for line in module.text().splitlines() if "call void @tw.flag" in line]
+    assert [line.split("@")[1].split("(")[0] for line in calls] == [SIGNAL, AWAIT]
 
 
 @pytest.mark.parametrize(
