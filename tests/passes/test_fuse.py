@@ -190,6 +190,20 @@ def test_a_large_convolution_transposes_its_own_result(side: int) -> None:
     assert [ops for _, ops in groups(after)] == (together if side == 200 else apart)
 
 
+@for_each("filters", [8, 32])
+def test_a_large_convolution_in_groups_transposes_its_own_result(filters: int) -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 1, 200, 200, 2, 4))
+    window = {"strides": (1,) * 3, "pads": (0,) * 6, "dilations": (1,) * 3}
+    w = g.input("w", tensor(F32, 2, filters, 4, 1, 1))
+    y = g("group_conv", x, w, **window, layout="channels_last")
+    after = fuse(g.graph(g("transpose", y, perm=(0, 3, 4, 1, 2))), ON_CPU)
+    # a few filters fill no vector of what is transposed
+    together = filters >= ON_CPU.target.lanes(32)
+    expected = [["group_conv", "transpose"]] if together else [["group_conv"], ["transpose"]]
+    assert [ops for _, ops in groups(after)] == expected
+
+
 @for_each("perms", [[(0, 2, 3, 1)], [(0, 1, 3, 2), (0, 2, 3, 1)]])
 def test_a_large_convolution_may_also_read_what_is_transposed(perms: list[tuple[int, ...]]) -> None:
     g = _Maker("f")

@@ -210,7 +210,10 @@ class _Fuser:
         sizes = n.type.static_shape
         if sizes is None or prod(sizes) * n.type.dtype.bytes <= self.target.l2 // 2:
             return False
-        return min(sizes[1], prod(sizes[2:])) >= self.target.lanes(n.type.dtype.bits)
+        assert isinstance(n.attrs, TransposeAttrs)
+        filters = n.attrs.perm.index(n.type.rank - 1)
+        least = min(sizes[filters], prod(sizes[filters + 1 :]))
+        return least >= self.target.lanes(n.type.dtype.bits)
 
     def _needed_elsewhere(self, source: _Group, n: Node) -> bool:
         """Whether a value of `source` has a user other than its own members and `n`."""
@@ -290,9 +293,13 @@ def _parts(n: Node) -> int:
 
 
 def _is_plain_conv(n: Node, graph: Graph) -> bool:
-    """Whether this is a convolution without groups, of f32: other kinds have other tiles."""
-    single = type(n.attrs) is ConvAttrs and n.attrs.groups == 1
-    return single and all(graph.tensor_type(i).dtype is F32 for i in n.inputs)
+    """Whether this is a convolution of f32, groups being an axis: others have other tiles."""
+    attrs = n.attrs
+    if n.op == "group_conv" and isinstance(attrs, WindowAttrs):
+        plain = attrs.layout == "channels_last"
+    else:
+        plain = type(attrs) is ConvAttrs and attrs.groups == 1
+    return plain and all(graph.tensor_type(i).dtype is F32 for i in n.inputs)
 
 
 def _moves_last(n: Node) -> bool:

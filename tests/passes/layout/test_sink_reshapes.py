@@ -89,6 +89,17 @@ def test_transposes_join_across_a_reshape():
     assert after.nodes[1].attrs == make_attrs("transpose", {"perm": (0, 2, 3, 1)})
 
 
+def test_a_convolution_in_groups_meets_the_transpose_of_its_result() -> None:
+    g = Builder("f")
+    x = g.input("x", tensor(F32, 2, 5, 6, 3, 4))
+    window = {"strides": (1,) * 3, "pads": (0,) * 6, "dilations": (1,) * 3}
+    y = g("group_conv", x, g.weights(3, 7, 4, 3, 3), **window, layout="channels_last")
+    joined = g.view(g("relu", y), 2, 3, 4, 21)
+    after = _sunk(g.graph(g("transpose", joined, perm=(0, 3, 1, 2))))
+    assert _ops(after) == ["group_conv", "relu", "transpose", "reshape"]
+    assert after.nodes[2].attrs.perm == (0, 3, 4, 1, 2)
+
+
 def test_a_transpose_between_reshapes_that_undo_each_other():
     g = Builder("f")
     x = g("relu", g.input("x", tensor(F32, N, 2, 5, 3)))

@@ -227,16 +227,31 @@ def _sink_gather(g: Rewriter, n: Node) -> str | None:
 
 
 def _sink_transpose(g: Rewriter, n: Node) -> str | None:
-    """Join transposes with a reshape between them, if runs of dimensions move as a whole."""
+    """Join a transpose with one, or a convolution in groups, before the reshape of its operand.
+
+    Runs of dimensions must move as a whole.
+    """
     base = _reshaped(g, n.inputs[0])
-    above = None if base is None else g.producer(base)
-    if base is None or above is None or above.op != "transpose":
+    if base is None or not (_is_made_by(g, base, "transpose") or _sums_groups(g, base)):
         return None
     order = _order_of_base(g, base, n)
     if order is None:
         return None
     inner = g.add("transpose", base, attrs=TransposeAttrs(order))
     return _reshape(g, inner, n.type.shape)
+
+
+def _is_made_by(g: Rewriter, value: str, op: str) -> bool:
+    producer = g.producer(value)
+    return producer is not None and producer.op == op
+
+
+def _sums_groups(g: Rewriter, value: str) -> bool:
+    """Whether a convolution in groups computes a value, perhaps with elementwise operators."""
+    producer = g.producer(value)
+    while producer is not None and is_pointwise(get_op(producer.op)):
+        producer = g.producer(producer.inputs[0])
+    return producer is not None and producer.op == "group_conv"
 
 
 def _order_of_base(g: Rewriter, base: str, n: Node) -> tuple[int, ...] | None:
