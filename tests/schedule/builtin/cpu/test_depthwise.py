@@ -177,3 +177,17 @@ def test_a_matrix_product_is_none() -> None:
     x = g.input("x", tensor(F32, 8, 8))
     w = g.constant(np.zeros((8, 8), np.float32))
     assert check(g.graph(g.add("matmul", x, w)), {}) == ["register_blocked"]
+
+
+@for_each("channels, padded", [(36, 48), (100, 112), (32, 32)])
+def test_sums_of_all_lanes_are_computed_where_channels_do_not_fill_vectors(
+    channels: int, padded: int
+) -> None:
+    """A sum of which lanes are masked would be stored and loaded again for each product."""
+    graph = _windows("conv", "channels_last", channels, (11, 11), (5, 5))
+    (kernel,) = scheduled(graph, CPUS["x86-64-v4"])
+    pads = [d.args for d in kernel.trace.steps if d.name == "pad" and "zeros" in d.args]
+    assert len(pads) == (padded > channels)
+    for args in pads:
+        assert padded % args[2] == 0
+        assert padded - args[2] < channels

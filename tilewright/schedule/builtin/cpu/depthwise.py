@@ -74,6 +74,10 @@ def schedule_depthwise(
     _pack_weights(sch, block, axes, constants)
     if axes.padding is not None:
         _place_padding(sch, block, axes, axes.padding, tile, target)
+    columns = as_int(axes.column.extent)
+    if not along and columns is not None and columns % tile.nr != 0:
+        # Sums of which some lanes are masked would not stay in registers.
+        sch.pad(block.name, axes.column.name, tile.nr, "zeros")
     images, lines, at, row = _split_line(sch, block, axes, tile)
     *channel_blocks, panel, vector, lane = sch.split(
         loop_of(axes.column), _column_parts(sch, block, axes, along, tile, target)
@@ -171,14 +175,16 @@ def _choose(
     """
     lanes = _lanes(block, axes, along, target)
     columns = typical_extent(axes.column.extent)
-    whole = max(1, -(-columns // lanes) if along else columns // lanes)
+    whole = -(-columns // lanes)
+    ragged = not along and columns % lanes != 0  # the last panel is padded in any case
     taps = as_int(reductions(block)[-1].extent) or 1
     step = row_step(axes)
     candidates = [
         (rows, vectors)
         for rows in range(1, MAX_ROWS + 1)
         for vectors in range(1, MAX_VECTORS + 1)
-        if (axes.line % rows == 0 or _may_overlap(axes, rows)) and whole % vectors == 0
+        if (axes.line % rows == 0 or _may_overlap(axes, rows))
+        and (whole % vectors == 0 or (ragged and vectors <= whole))
     ]
     lengths = (axes.line,) if axes.line else TYPICAL_LINES
 
@@ -196,6 +202,7 @@ def _choose(
         spilled = max(0, held + 2 - target.vector_registers)
         loads = loaded(rows, vectors) + taps * (1 if along else vectors)
         wasted = sum(-(-n // rows) * rows / n for n in lengths) / len(lengths)
+        wasted *= -(-whole // vectors) * vectors / whole
         time = idle * max(1.0, loads / work) + 0.1 * loads / work
         return spilled, wasted * time, rows * vectors
 
