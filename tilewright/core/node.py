@@ -8,7 +8,7 @@ object, so equality is identity and a dictionary keyed by expressions costs one 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 from weakref import WeakValueDictionary
@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 T = TypeVar("T")
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def node(cls: type[T]) -> type[T]:
     """Make `cls` a frozen, slotted dataclass compared by value."""
     return dataclass(frozen=True, slots=True)(cls)

@@ -38,6 +38,7 @@ from tilewright.passes.conv.drop_unread_pixels import drop_unread_pixels
 from tilewright.passes.conv.fold_pad_into_conv import fold_pad_into_conv
 from tilewright.passes.conv.pad_for_tensor_cores import pad_for_tensor_cores
 from tilewright.passes.conv.separate_resizes import separate_resizes
+from tilewright.passes.conv.skip_padding_taps import skip_padding_taps
 from tilewright.passes.conv.split_conv_groups import split_conv_groups
 from tilewright.passes.conv.trim_padding_taps import trim_padding_taps
 from tilewright.passes.conv.winograd import winograd
@@ -95,6 +96,7 @@ CPU: tuple[Pass, ...] = (
     to_mixed_precision,  # precision fp16
     dce,
     winograd,  # after bf16_matmuls: it would lose bits of bf16, so it takes what stays in f32
+    skip_padding_taps,  # after fold_scale_bias, which changes weights
     separate_resizes,
     topk_to_sort,
     sink_reshapes,

@@ -15,6 +15,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
 from tilewright.ir.graph.dims import map_exprs
 from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.loop.annotations import FINITE_WEIGHTS
 from tilewright.ir.loop.nodes import Annotations, Func
 from tilewright.ir.loop.text import print_func
 from tilewright.ir.loop.walk import blocks, loops
@@ -25,6 +26,7 @@ from tilewright.lower.inplace import inplace_inputs
 from tilewright.lower.kernel_cost import group_flops, param_bytes
 from tilewright.lower.loop_nests import program_func
 from tilewright.lower.tensor_program import group_program
+from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.registry import get_op
 
 StridedParams = tuple[tuple[int, Shape], ...]
@@ -81,7 +83,10 @@ def lower_group(group: Graph, strided: StridedParams = ()) -> LoweredKernel:
     params = (*(t.name for t in program.inputs), *program.outputs)
     program, parents = collapse_strided(program, {params[i]: shape for i, shape in strided})
     inplace = inplace_inputs(program)
-    return LoweredKernel(program_func(program), inplace, group_flops(group), parents)
+    func = program_func(program)
+    if any(isinstance(n.attrs, ConvAttrs) and n.attrs.skips_padding for n in group.nodes):
+        func = replace(func, annotations=(*func.annotations, FINITE_WEIGHTS.note()))
+    return LoweredKernel(func, inplace, group_flops(group), parents)
 
 
 def lower_loops(node: Node, types: Sequence[Type | None]) -> LoweredKernel:

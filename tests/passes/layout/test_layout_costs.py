@@ -14,13 +14,23 @@ from tilewright.target.registry import CPUS
 
 
 def _cost(
-    channels: int, filters: int, size: int, kernel: int = 1, stride: int = 1, groups: int = 1
+    channels: int,
+    filters: int,
+    size: int,
+    kernel: int = 1,
+    stride: int = 1,
+    groups: int = 1,
+    dilation: int = 1,
 ) -> LayoutCost:
     g = GraphBuilder("f")
     x = g.input("x", tensor(F32, 1, channels, size, size))
     w = g.constant(np.zeros((filters, channels // groups, kernel, kernel), np.float32))
-    pad = kernel // 2
-    values = {"strides": (stride,) * 2, "pads": (pad,) * 4, "dilations": (1, 1), "groups": groups}
+    values = {
+        "strides": (stride,) * 2,
+        "pads": (kernel // 2 * dilation,) * 4,
+        "dilations": (dilation,) * 2,
+        "groups": groups,
+    }
     graph = g.graph(g.add("conv", x, w, attrs=make_attrs("conv", values)))
     return window_cost(graph, graph.nodes[0], CPUS["x86-64-v4"])
 
@@ -115,3 +125,12 @@ def test_an_element_costs_more_to_move_the_further_away_it_is() -> None:
 def test_unknown_sizes_are_taken_to_be_typical() -> None:
     assert typical((Var("N"), const(3))) == typical((const(1), Var("H"), const(3)))
     assert typical((const(0), const(3))) == 3
+
+
+def test_windows_over_many_lines_fetch_them_from_beyond_l2() -> None:
+    """Neighbouring lines share most of what they read; those with holes between them do not."""
+    near, far = (_cost(208, 16, 48, 3, dilation=apart) for apart in (1, 4))
+    assert far.channels_first > 1.3 * near.channels_first
+    assert far.channels_last == near.channels_last
+    small = [_cost(16, 16, 48, 3, dilation=apart) for apart in (1, 4)]
+    assert small[0] == small[1]

@@ -14,6 +14,7 @@ from tilewright.finalize.cpu.loop_partition import loop_partition
 from tilewright.finalize.cpu.padding_last import padding_last
 from tilewright.finalize.cpu.repeat_loads import repeat_loads
 from tilewright.finalize.cpu.shift_inwards import shift_inwards
+from tilewright.finalize.cpu.skip_padding import skip_padding
 from tilewright.finalize.cpu.transpose_loads import transpose_loads
 from tilewright.finalize.expand_tiles import expand_tiles
 from tilewright.finalize.flatten import flatten
@@ -29,6 +30,7 @@ Step = tuple[str, Callable[[Func], Func]]
 
 STEPS: tuple[Step, ...] = (
     ("lower-blocks", lower_blocks),
+    ("skip-padding", skip_padding),
     ("compact-buffers", compact_buffers),
     ("flatten", flatten),
     ("shift-inwards", shift_inwards),

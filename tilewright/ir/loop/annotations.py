@@ -91,6 +91,10 @@ PADDING_LAST = Annotation(
     "padding_last",
     "The iterations of a reduction that only meet padding come last, in a loop without masks.",
 )
+SKIP_PADDING = Annotation(
+    "skip_padding",
+    "A loop is left out where all that it reads of a padded copy is padding.",
+)
 PREFETCH = Annotation(
     "prefetch",
     "Each iteration of a loop prefetches the vectors that it will load so many iterations later.",
@@ -109,6 +113,10 @@ BIND = Annotation(
 
 # On functions.
 ALIGNED = Annotation("aligned", "The parameters of a function start at multiples of this number.")
+FINITE_WEIGHTS = Annotation(
+    "finite_weights",
+    "The weights that a function multiplies are finite numbers: zero times one of them is zero.",
+)
 
 ANNOTATIONS = {
     a.key: a
@@ -125,9 +133,11 @@ ANNOTATIONS = {
         PARTITION,
         VERSIONED,
         PADDING_LAST,
+        SKIP_PADDING,
         PREFETCH,
         OUTLINED,
         BIND,
         ALIGNED,
+        FINITE_WEIGHTS,
     )
 }

@@ -7,6 +7,7 @@ layout of the data; the transposed convolution has the two channel axes swapped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from functools import partial
 
 from tilewright.arith.expr import Expr, const, product
@@ -36,9 +37,14 @@ Product = Callable[[Expr, Expr], Expr]
 
 @node
 class ConvAttrs(WindowAttrs):
-    """Windows, and the number of groups that input and output channels are divided into."""
+    """Windows, and the number of groups that input and output channels are divided into.
+
+    `skips_padding` says that the weights are finite numbers, so that what they are multiplied with
+    where a window meets padding adds nothing and may be left out.
+    """
 
     groups: int = 1
+    skips_padding: bool = field(default=False, kw_only=True)
 
 
 @node

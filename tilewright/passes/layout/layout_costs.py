@@ -21,6 +21,7 @@ from typing import NamedTuple
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, as_int
 from tilewright.arith.walk import free_vars
+from tilewright.core.dtypes import DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TYPICAL_SIZE, Shape, TensorType
 from tilewright.ops.conv.conv import ConvAttrs
@@ -33,6 +34,8 @@ from tilewright.target.target import Target
 
 # How often a line moves that is copied: it is read, read for being written, and written back.
 MOVES = 3
+# How often bands of lines copy a line at most, as their schedule has it.
+MAX_COPIES = 2
 
 
 class LayoutCost(NamedTuple):
@@ -67,11 +70,41 @@ def window_cost(graph: Graph, n: Node, target: Target) -> LayoutCost:
         if taps == 1:
             return cost
         copied = typical(x) * (LAYOUTS.gather if stepping else LAYOUTS.pack)
+        copied += _far_windows(attrs, x, out, weights, n.type.dtype, target)
         share = winograd_share(n, graph.tensor_type(n.inputs[1]), target)
         return LayoutCost(cost.channels_first + copied, cost.channels_last * share)
     read = typical((x[0], channels(attrs.layout, x), *out))
     extra = read * (LAYOUTS.gather if stepping else LAYOUTS.pack)
     return LayoutCost(work * _waste(typical(out)) + extra, work)
+
+
+def _far_windows(
+    attrs: ConvAttrs, x: Shape, out: Shape, weights: Shape, dtype: DType, target: CpuTarget
+) -> float:
+    """The time of cache lines beyond L2 from which windows with channels first are read.
+
+    A padded copy that exceeds L2 is made in bands of lines, see `cpu/gemm/line_bands.py`. Where
+    windows reach over so many lines that bands would copy most of them several times, all of it is
+    made first, and for every line of the result the lines of each channel are streams from there.
+    """
+    if attrs.rank < 2 or any(as_int(d) is None for d in (*out, *weights)):
+        return 0.0
+    step, lanes = attrs.strides[-2], target.lanes(dtype.bits)
+    under = typical(weights[-2:-1]) * attrs.dilations[-2] - attrs.dilations[-2] + 1
+    line = typical(x[-1:]) + attrs.before[-1] + attrs.after[-1]
+    height = typical(x[-2:-1]) + attrs.before[-2] + attrs.after[-2]
+    copy = typical(x[:-2]) * height * line * dtype.bytes
+    overhang = -(-typical(out[-1:]) // lanes) * lanes
+    fitting = target.l2 // 2 // (typical(weights[1:2]) * (line + overhang) * dtype.bytes)
+    together = (fitting - under) // step + 1
+    if copy <= target.l2 // 2 or fitting <= MAX_COPIES * together * step:
+        return 0.0
+    fill, wait = target.costs.line_fill_beyond_l2(copy <= target.l3)
+    near, _ = target.costs.line_fill[0]
+    streams = typical(x[:2]) * typical(out[:-1]) * typical(weights[2:-1])
+    cycles = streams * (wait + line * dtype.bytes / LINE_BYTES * fill)
+    cycles += copy / LINE_BYTES * MOVES * (fill - near)
+    return cycles * lanes * target.costs.fma_units
 
 
 def transpose_cost(t: TensorType, target: Target) -> float:

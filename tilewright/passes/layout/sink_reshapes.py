@@ -5,6 +5,7 @@
     gather(a, reshape(i))            →   reshape(gather(a, i))
     reduce(reshape(a), axes)         →   reshape(reduce(a, axes where they were))
     transpose(reshape(transpose(a))) →   reshape(transpose(a))
+    transpose(reshape(group_conv(a))) →  reshape(transpose(group_conv(a)))
     reshape(transpose(reshape(a)))   →   transpose(a)
     reshape(reshape(a))              →   reshape(a), or a
 

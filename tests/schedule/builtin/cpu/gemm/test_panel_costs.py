@@ -49,3 +49,11 @@ def test_a_wide_panel_that_cannot_be_cut_is_read_from_l3() -> None:
 
 def test_rows_that_are_all_in_one_tile_read_a_panel_once() -> None:
     assert PanelCosts(_problem(3, 2350, 2013, has_k_blocks=False), 16, TARGET).from_l3((3, 7)) == 0
+
+
+def test_few_rows_wait_for_panels_that_exceed_l1() -> None:
+    costs = PanelCosts(_problem(576, 3200, 104), 16, TARGET)
+    assert costs.constant((2, 7)) > 0
+    assert costs.constant((4, 4)) == 0
+    assert PanelCosts(_problem(576, 64, 104), 16, TARGET).constant((2, 4)) == 0  # stays in L1
+    assert PanelCosts(_problem(2, 3200, 104), 16, TARGET).constant((2, 7)) == 0  # read once

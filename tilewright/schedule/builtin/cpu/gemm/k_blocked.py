@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewright.ir.loop.annotations import EDGE_ROWS
+from tilewright.ir.loop.annotations import EDGE_ROWS, FINITE_WEIGHTS, SKIP_PADDING
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import (
@@ -234,6 +234,8 @@ class _KBlocked:
         sch.reorder(*loops[:cuts], *own.values(), *k, *steps, *rows, vector, lane)
         unroll_and_vectorize(sch, *steps, *rows, vector, lane)
         self.mark_edges(rows)
+        if FINITE_WEIGHTS.is_on(sch.func):
+            sch.annotate(k[-1], SKIP_PADDING.key, 1)
         sch.decompose_reduction(partial, k[0])
         self._set_scope(partial, "register")
 

@@ -25,12 +25,11 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
     largest_divisor,
     nearest_divisor,
 )
+from tilewright.schedule.builtin.cpu.gemm.panel_costs import MIN_KC
 from tilewright.schedule.builtin.cpu.parallelize import load_imbalance
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
-# Shorter blocks spend more on loading and storing the accumulators than they save.
-MIN_KC = 384
 # The shortest block that a search may choose.
 MIN_SEARCHED_KC = 32
 # Column panels that share a block of rows; more would leave too few tasks for other threads.

@@ -36,6 +36,8 @@ class MicrokernelProblem:
     0 for sequential code. `row_bytes` is the distance between rows of A, 0 if it is not known.
     `b_bytes` is the size of a computed operand B that may be read in place, see `pack_b.py`.
     `has_k_blocks` says that K can be cut such that a block of a panel stays in L1 or L2.
+    `work_left` has for tiles of 1, 2, ... rows the part of the steps that read more than padding;
+    empty, it stands for all steps.
     """
 
     m: int
@@ -51,6 +53,11 @@ class MicrokernelProblem:
     row_bytes: int = 0
     b_bytes: int = 0
     has_k_blocks: bool = True
+    work_left: tuple[float, ...] = ()
+
+    def steps_left(self, rows: int) -> float:
+        """The part of the steps of K that a tile of so many rows executes."""
+        return self.work_left[rows - 1] if self.work_left else 1.0
 
 
 # Rows, and vectors of columns.

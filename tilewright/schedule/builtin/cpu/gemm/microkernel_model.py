@@ -76,7 +76,7 @@ def _known(
 
     def cost(c: Candidate) -> float:
         if not problem.b_bytes:
-            return _parallel_cycles(problem, c, lanes, target, panels.from_l3(c))
+            return _parallel_cycles(problem, c, lanes, target, panels.constant(c))
         if c[0] >= problem.m:
             return _parallel_cycles(problem, c, lanes, target, panels.in_place(c))
         return min(packing_cycles(problem, c, lanes, target))
@@ -195,7 +195,7 @@ def _cost(
     problem: MicrokernelProblem, height: int, vectors: int, lanes: int, costs: CpuCosts
 ) -> float:
     """Cycles for the whole problem per reduction step."""
-    tiles = _tiles(problem, height, vectors, lanes)
+    tiles = _tiles(problem, height, vectors, lanes) * problem.steps_left(height)
     return tiles * _tile_cost(problem, height, vectors, lanes, costs)
 
 

@@ -8,6 +8,9 @@ from math import inf
 from tilewright.schedule.builtin.cpu.gemm.microkernel import Candidate, MicrokernelProblem
 from tilewright.target.cpu import LINE_BYTES, PAGE_BYTES, UNASKED_STACK_BYTES, CpuTarget
 
+# Shorter blocks of K spend more on loading and storing the accumulators than they save.
+MIN_KC = 384
+
 
 @dataclass(frozen=True)
 class PanelCosts:
@@ -56,6 +59,18 @@ class PanelCosts:
             return 0.0
         _, (line, _), _ = self.target.costs.line_fill
         return self._reread(c, line)
+
+    def constant(self, c: Candidate) -> float:
+        """A constant B, whose panels are read from the nearest cache that holds a block of them.
+
+        Blocks for alternating accumulators have a length of their own, and no measured cost.
+        """
+        if self.problem.accumulators > 1:
+            return self.from_l3(c)
+        near, _ = self.target.costs.line_fill[0]
+        block = self._bytes(c) * min(self.problem.k, MIN_KC) // max(1, self.problem.k)
+        from_l2 = self._reread(c, near) if block > self.target.l1 // 2 else 0.0
+        return max(from_l2, self.from_l3(c))
 
     def _from_l2(self, c: Candidate) -> float:
         """Panels that leave no room in L1 for rows of A."""

@@ -21,7 +21,7 @@ from math import prod
 from tilewright.arith.expr import Binary, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
-from tilewright.ir.loop.annotations import PREFETCH, VERSIONED
+from tilewright.ir.loop.annotations import FINITE_WEIGHTS, PREFETCH, SKIP_PADDING, VERSIONED
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
     UNKNOWN_WORK,
@@ -37,6 +37,7 @@ from tilewright.schedule.analysis.blocks import (
     reductions,
     typical_extent,
 )
+from tilewright.schedule.analysis.padding_share import work_left
 from tilewright.schedule.analysis.tile_axes import (
     TileAxes,
     panels_bytes,
@@ -64,7 +65,7 @@ from tilewright.schedule.builtin.cpu.gemm.mc_blocking import (
     split_rows,
 )
 from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel, MicrokernelProblem
-from tilewright.schedule.builtin.cpu.gemm.microkernel_model import choose_tile
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import MAX_ROWS, choose_tile
 from tilewright.schedule.builtin.cpu.gemm.pack_b import (
     PackedB,
     in_place_bytes,
@@ -182,14 +183,21 @@ def _schedule_flat(
     least = _least_edge(block, axes, tile)
     mark_edges(sch, block.name, axes.m, tile.mr, least, [*row_loops, *written])
     unroll_and_vectorize(sch, *steps, *row_loops, vector, lane)
-    if b.in_place and problem.b_bytes > target.l2 // 2:
-        sch.annotate(sums[-1], PREFETCH.key, PREFETCH_STEPS)
+    _annotate_sums(sch, sums[-1], b.in_place and problem.b_bytes > target.l2 // 2)
     sch.decompose_reduction(block.name, sums[0])
     sch.set_scope(accumulators, "register")
     if is_parallel(sch, block.name, op_count(block)):
         loop = fuse_parallel(sch, block.name, shared)
         if b.in_place and not b.window and typical_extent(axes.n.extent) % tile.nr != 0:
             sch.annotate(loop, VERSIONED.key, 1)  # full panels need no masks
+
+
+def _annotate_sums(sch: Schedule, loop: str, prefetches: bool) -> None:
+    """Say of the innermost loop over K what it loads ahead, and that it may meet only padding."""
+    if prefetches:
+        sch.annotate(loop, PREFETCH.key, PREFETCH_STEPS)
+    if FINITE_WEIGHTS.is_on(sch.func):
+        sch.annotate(loop, SKIP_PADDING.key, 1)
 
 
 def _panels_first(sch: Schedule, block: Block, axes: TileAxes, target: CpuTarget) -> bool:
@@ -282,6 +290,7 @@ def _problem(
         row_bytes=row_bytes(block, axes, graph),
         b_bytes=in_place_bytes(block, axes, graph, constants),
         has_k_blocks=has_k_blocks(block, target.lanes(bits)),
+        work_left=work_left(sch.func, block, axes.m, MAX_ROWS),
     )
 
 
