@@ -212,6 +212,9 @@ class _Fuser:
             return False
         assert isinstance(n.attrs, TransposeAttrs)
         filters = n.attrs.perm.index(n.type.rank - 1)
+        piece = prod(sizes[filters:]) * n.type.dtype.bytes  # of one image, and one group
+        if conv.op == "group_conv" and piece <= self.target.l1:
+            return False  # small images side by side are better rows of one product
         least = min(sizes[filters], prod(sizes[filters + 1 :]))
         return least >= self.target.lanes(n.type.dtype.bits)
 
