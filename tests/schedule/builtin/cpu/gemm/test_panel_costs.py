@@ -52,8 +52,10 @@ def test_rows_that_are_all_in_one_tile_read_a_panel_once() -> None:
 
 
 def test_few_rows_wait_for_panels_that_exceed_l1() -> None:
-    costs = PanelCosts(_problem(576, 3200, 104), 16, TARGET)
-    assert costs.constant((2, 7)) > 0
-    assert costs.constant((4, 4)) == 0
-    assert PanelCosts(_problem(576, 64, 104), 16, TARGET).constant((2, 4)) == 0  # stays in L1
-    assert PanelCosts(_problem(2, 3200, 104), 16, TARGET).constant((2, 7)) == 0  # read once
+    whole = _problem(576, 3200, 104, constant_b=True)
+    costs = PanelCosts(whole, 16, TARGET)
+    assert costs.kept((2, 7)) > 0
+    assert costs.kept((4, 4)) == 0
+    assert PanelCosts(replace(whole, k=64), 16, TARGET).kept((2, 4)) == 0  # stays in L1
+    assert PanelCosts(replace(whole, m=2), 16, TARGET).kept((2, 7)) == 0  # read once
+    assert PanelCosts(replace(whole, constant_b=False), 16, TARGET).kept((2, 7)) == 0

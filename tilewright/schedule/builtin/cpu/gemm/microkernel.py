@@ -34,7 +34,8 @@ class MicrokernelProblem:
     after which the distance between rows of A jumps, 0 if it is constant. `dynamic_m` says that `m`
     is only the most rows that a tile may have. `batch` is how many such problems run in parallel,
     0 for sequential code. `row_bytes` is the distance between rows of A, 0 if it is not known.
-    `b_bytes` is the size of a computed operand B that may be read in place, see `pack_b.py`.
+    `b_bytes` is the size of a computed operand B that may be read in place, see `pack_b.py`;
+    `constant_b` says that B is a constant, which is packed, and no window of an image.
     `has_k_blocks` says that K can be cut such that a block of a panel stays in L1 or L2.
     `work_left` has for tiles of 1, 2, ... rows the part of the steps that read more than padding;
     empty, it stands for all steps.
@@ -52,6 +53,7 @@ class MicrokernelProblem:
     batch: int = 0
     row_bytes: int = 0
     b_bytes: int = 0
+    constant_b: bool = False
     has_k_blocks: bool = True
     work_left: tuple[float, ...] = ()
 

@@ -76,7 +76,7 @@ def _known(
 
     def cost(c: Candidate) -> float:
         if not problem.b_bytes:
-            return _parallel_cycles(problem, c, lanes, target, panels.constant(c))
+            return _parallel_cycles(problem, c, lanes, target, panels.kept(c))
         if c[0] >= problem.m:
             return _parallel_cycles(problem, c, lanes, target, panels.in_place(c))
         return min(packing_cycles(problem, c, lanes, target))

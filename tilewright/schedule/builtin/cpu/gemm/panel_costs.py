@@ -60,12 +60,13 @@ class PanelCosts:
         _, (line, _), _ = self.target.costs.line_fill
         return self._reread(c, line)
 
-    def constant(self, c: Candidate) -> float:
-        """A constant B, whose panels are read from the nearest cache that holds a block of them.
+    def kept(self, c: Candidate) -> float:
+        """A B that is not packed now: from the nearest cache that holds a block of its panels.
 
-        Blocks for alternating accumulators have a length of their own, and no measured cost.
+        Windows share most of what they read. Blocks for alternating accumulators have a length of
+        their own, and no measured cost.
         """
-        if self.problem.accumulators > 1:
+        if not self.problem.constant_b or self.problem.accumulators > 1:
             return self.from_l3(c)
         near, _ = self.target.costs.line_fill[0]
         block = self._bytes(c) * min(self.problem.k, MIN_KC) // max(1, self.problem.k)

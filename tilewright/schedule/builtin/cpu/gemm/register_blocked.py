@@ -289,6 +289,7 @@ def _problem(
         batch=_count(axes.batch) if PARALLEL_WORK <= op_count(block) < UNKNOWN_WORK else 0,
         row_bytes=row_bytes(block, axes, graph),
         b_bytes=in_place_bytes(block, axes, graph, constants),
+        constant_b=axes.packed_b is not None and axes.packed_b.buffer in constants,
         has_k_blocks=has_k_blocks(block, target.lanes(bits)),
         work_left=work_left(sch.func, block, axes.m, MAX_ROWS),
     )
