@@ -1,11 +1,11 @@
 from __future__ import annotations
 
+from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense
 from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.scheduled import sources
 from tests.schedule.programs import matmul
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
-from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import record_tile
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_cost import GemmShape
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MULTISTAGE_TILES
+from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.schedule.choice_log import begin_kernel, record_choice, recorded_choices
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.registry import resolve_target
@@ -51,12 +51,12 @@ def test_the_register_tile_costs_least() -> None:
 
 
 def test_tiles_of_tensor_cores_are_spelled_with_their_times() -> None:
-    shape = GemmShape(1, 4096, 4096, 4096)
-    best = min(MULTISTAGE_TILES, key=lambda t: shape.us(t, H200.sm_count))
+    ((func, constants),) = sources(dense(512, 512, 512))
     with recorded_choices() as choices:
         begin_kernel("mm")
-        record_tile("tile", best, MULTISTAGE_TILES, shape, H200)
-    (tile,) = choices["mm"]
+        schedule_for_gpu(func, constants, H200)
+    tile = next(c for c in choices["mm"] if c.name.endswith(".tile"))
     assert "stages, data_parallel" in tile.taken.value
     assert tile.second is not None
     assert tile.second.cost >= tile.taken.cost  # type: ignore[operator]
+    assert len({o.value for o in tile.others}) == len(tile.others)

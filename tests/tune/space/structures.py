@@ -9,8 +9,12 @@ import numpy as np
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.differential.native import assert_close, outputs_of, random_inputs
+from tests.finalize.kernel_steps import run
+from tests.finalize.kernel_steps import sample as random_arguments
+from tests.schedule.builtin.gpu.gemm.test_tensor_core import on_threads
+from tests.schedule.builtin.gpu.scheduled import H200, compare
 from tests.schedule.builtin.scheduled import sources
-from tilewright.core.dtypes import F32
+from tilewright.core.dtypes import F16, F32, DType
 from tilewright.driver.compile_graph import compile_source
 from tilewright.driver.options import CompileOptions
 from tilewright.ir.graph.nodes import Graph
@@ -25,10 +29,11 @@ from tilewright.schedule.analysis.blocks import op_count
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.target.cpu import CpuTarget
 from tilewright.target.host import host
+from tilewright.target.target import Target
 from tilewright.tune.space.schedule_space import ScheduleSpace
 from tilewright.tune.space.variation import sample
 
-MakeSpace = Callable[[Func, frozenset[str], CpuTarget], ScheduleSpace]
+MakeSpace = Callable[[Func, frozenset[str], Target], ScheduleSpace]
 
 
 def attention() -> Graph:
@@ -64,6 +69,25 @@ STRUCTURES: dict[str, Callable[[], Graph]] = {
     "elementwise": elementwise,
     "pooling": lambda: KERNELS["max_pool"](9, 20, 0),
     "attention": attention,
+}
+
+
+def product(m: int, n: int, k: int, dtype: DType) -> Graph:
+    """A matrix product of two inputs, and a bias."""
+    g = GraphBuilder("product")
+    a, b = g.input("a", tensor(dtype, m, k)), g.input("b", tensor(dtype, k, n))
+    return g.graph(g.add("add", g.add("matmul", a, b), g.input("c", tensor(dtype, n))))
+
+
+# What GPUs have rules of their own for.
+GPU_STRUCTURES: dict[str, Callable[[], Graph]] = {
+    "gemm": lambda: product(70, 72, 80, F16),
+    "f32 gemm": lambda: product(37, 48, 72, F32),
+    "long sum": lambda: KERNELS["sum_all"](9, 130, 130),
+    **{
+        name: STRUCTURES[name]
+        for name in ("conv", "depthwise", "softmax", "layernorm", "transpose", "elementwise")
+    },
 }
 
 # Enough to see that a space works; all of them take a while.
@@ -112,3 +136,21 @@ def check_draws(name: str, make: MakeSpace, seeds: range, legality: bool = False
                 assert_close(array, expected[output], graph.tensor_type(output).dtype, scale=8)
             except AssertionError as error:
                 raise AssertionError(f"seed {seed}:\n" + "\n".join(draws.drawn)) from error
+
+
+def check_gpu_draws(name: str, make: MakeSpace, seeds: range) -> None:
+    """Drawn schedules of a structure for a GPU compute the same, as loops and as emitted code."""
+    for func, constants in sources(GPU_STRUCTURES[name](), H200):
+        arrays = random_arguments(func, {})
+        expected = {o: a.copy() for o, a in run(func, arrays, {}).items()}
+        space = make(func, constants, H200)
+        for seed in seeds:
+            candidate = sample(space, Random(seed))
+            assert candidate is not None
+            assert space.parse(space.text(candidate)) == candidate
+            drawn = space.func(candidate)
+            try:
+                compare(run(drawn, arrays, {}), expected)
+                on_threads(func, drawn, {}, arrays)
+            except Exception as error:
+                raise AssertionError(f"seed {seed}:\n{space.text(candidate)}") from error

@@ -7,8 +7,17 @@ from random import Random
 import pytest
 
 from tests.for_each import for_each
-from tests.tune.space.structures import FEW, STRUCTURES, check_draws, func_of
-from tilewright.schedule.builtin.cpu.select_rule import schedule_func
+from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.scheduled import sources
+from tests.tune.space.structures import (
+    FEW,
+    GPU_STRUCTURES,
+    STRUCTURES,
+    check_draws,
+    check_gpu_draws,
+    func_of,
+)
+from tilewright.schedule.builtin.for_target import schedule_for
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.host import host
 from tilewright.target.registry import CPUS
@@ -27,13 +36,24 @@ def test_many_drawn_schedules_are_legal_and_compute_the_same(name: str) -> None:
     check_draws(name, ConstructedSpace, range(1, 7), legality=True)
 
 
+@for_each("name", ["gemm", "softmax", "transpose"])
+def test_drawn_schedules_for_gpus_compute_the_same(name: str) -> None:
+    check_gpu_draws(name, ConstructedSpace, range(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GPU_STRUCTURES)
+def test_many_drawn_schedules_for_gpus_compute_the_same(name: str) -> None:
+    check_gpu_draws(name, ConstructedSpace, range(1, 9))
+
+
 @for_each("name", STRUCTURES)
-@for_each("target", [host(), CPUS["x86-64-v4"]], ids=["native", "x86"])
+@for_each("target", [host(), CPUS["x86-64-v4"], H200], ids=["native", "x86", "gpu"])
 def test_defaults_are_what_is_compiled_without_a_space(name: str, target) -> None:
     func, constants = func_of(name)
     space = ConstructedSpace(func, constants, target)
     default = space.default()
-    assert space.trace(default) == str(schedule_func(func, constants, target).trace)
+    assert space.trace(default) == str(schedule_for(func, constants, target).trace)
     assert space.parse(space.text(default)) == default
 
 
@@ -65,3 +85,16 @@ def test_what_is_asked_for_depends_on_the_structure() -> None:
     assert "rule" not in asked("deep gemm")  # rows that share an operand are only tiled
     assert {"rule", "matmul.nr_vectors"} <= asked("gemv")
     assert "conv.channel_block" in asked("depthwise") or "conv.mr" in asked("depthwise")
+
+
+def test_a_gpu_has_decisions_of_its_own() -> None:
+    def asked(name: str) -> set[str]:
+        source = max(sources(GPU_STRUCTURES[name](), H200), key=lambda s: len(str(s[0])))
+        names = dict(ConstructedSpace(*source, H200).default().decisions)
+        return {n.rpartition(".")[2] for n in names}
+
+    assert {"tile", "stages"} <= asked("gemm")
+    assert {"tile", "stages", "min_blocks"} <= asked("f32 gemm")
+    assert {"lanes", "width", "in_registers"} <= asked("layernorm")
+    assert {"through_shared", "rows"} <= asked("transpose")
+    assert "parts" in asked("long sum")

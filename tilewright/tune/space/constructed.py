@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.schedule.builtin.cpu.select_rule import schedule_func
+from tilewright.schedule.builtin.for_target import schedule_for
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide
 from tilewright.tune.space.schedule_space import ScheduleSpace
@@ -14,5 +14,5 @@ class ConstructedSpace(ScheduleSpace):
     name = "constructed"
 
     def make(self, decide: Decide) -> ScheduledFunc:
-        """The rules of `schedule_func`, deciding otherwise."""
-        return schedule_func(self.func_before, self.constants, self.target, decide)
+        """The rules of `schedule_for`, deciding otherwise."""
+        return schedule_for(self.func_before, self.constants, self.target, decide)

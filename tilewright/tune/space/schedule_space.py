@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tilewright.core.errors import Error, ScheduleError
-from tilewright.finalize.cpu.pipeline import finalize
+from tilewright.finalize.for_target import finalize_for
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
@@ -129,7 +129,7 @@ class ScheduleSpace(Space):
         scheduled = self.scheduled(candidate)
         verify_func(scheduled.func)
         check_trace(self.func_before, scheduled.trace)
-        finalize(scheduled.func, self.target)
+        finalize_for(scheduled.func, self.target)
 
     def legal(self, candidate: Candidate) -> bool:
         """Whether `check` has nothing against it."""

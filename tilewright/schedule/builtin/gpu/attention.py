@@ -46,8 +46,8 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
 # Pipeline stages of keys and values: more with split-KV, and where they cover a whole mainloop of
-# at most so many bytes.
-STAGES, MORE_STAGES = 2, 3
+# at most so many bytes; the most that a search considers.
+STAGES, MORE_STAGES, MAX_STAGES = 2, 3, 4
 MAX_PROLOGUE_BYTES = 48 << 10
 # The rows of wgmma, and the consumer warpgroups and pipeline stages with warp specialization.
 WARPGROUP_M = 64
@@ -100,7 +100,8 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
     in_memory = {*block_graph(sch.func).outputs, *(x.buffer for b in behind for x in reads_of(b))}
     mainloop = next(loop for loop in loops(tasks.body) if len(list(blocks(loop))) > 1)
     plan = _plan(sch, inside, _loop_invariant(inside, mainloop), target)
-    if not behind and _can_warp_specialize(sch, inside, plan, target):
+    producers = not behind and _can_warp_specialize(sch, inside, plan, target)
+    if producers and sch.choose("warp_specialized", True, lambda: (False, True)):
         # Nothing branches between the products of an iteration.
         plan = replace(
             plan,
@@ -125,13 +126,22 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
     if plan.warp_specialized:
         sch.annotate(grid, PERSISTENT.key, target.sm_count)
         sch.annotate(grid, MIN_BLOCKS_PER_SM.key, 1)
-        sch.annotate(mainloop.name, PIPELINE_STAGES.key, WARP_SPECIALIZED_STAGES)
+        stages = _choose_stages(sch, WARP_SPECIALIZED_STAGES, plan, target)
+        sch.annotate(mainloop.name, PIPELINE_STAGES.key, stages)
         sch.annotate(mainloop.name, WARP_SPECIALIZED.key, 1)
         return
     stages = MORE_STAGES if behind or _is_short(mainloop, plan) else STAGES
+    stages = _choose_stages(sch, stages, plan, target)
     sch.annotate(mainloop.name, PIPELINE_STAGES.key, stages)
     if behind:
         _combine_splits(sch, behind)
+
+
+def _choose_stages(sch: Schedule, default: int, plan: _Plan, target: GpuTarget) -> int:
+    """The pipeline stages of keys and values, beside which queries must fit."""
+    fitting = max(1, target.max_shared_per_block // max(1, plan.stage_bytes)) - 1
+    most = max(default, min(fitting, MAX_STAGES))
+    return sch.choose("stages", default, lambda: range(2, most + 1))
 
 
 def _is_short(mainloop: For, plan: _Plan) -> bool:
@@ -227,6 +237,8 @@ def _plan(
     ]
     shapes = [[_extent(sch, loop) for loop in own_loops(sch, b)] for b in products]
     use_wgmma = any(s.m == WARPGROUP_M for s in target.mma_shapes) and all(map(_fits_wgmma, shapes))
+    if use_wgmma:
+        use_wgmma = sch.choose("wgmma", True, lambda: (False, True))
     threads = shapes[0][0] // MMA_M * WARP_SIZE
     # ptxas reuses the registers only where the fragments of both products have as many.
     kept = invariant if len({k for *_, k in shapes}) == 1 else frozenset()

@@ -12,6 +12,7 @@ Elements are read once and not kept: a reduction may have any length, and any nu
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 
 from tilewright.arith.expr import Load, Var, as_int
@@ -26,7 +27,12 @@ from tilewright.schedule.analysis.blocks import (
     spatial,
     uses,
 )
-from tilewright.schedule.builtin.gpu.thread_per_element import THREADS, bind_threads, own_loops
+from tilewright.schedule.builtin.gpu.thread_per_element import (
+    THREADS,
+    bind_threads,
+    divisors,
+    own_loops,
+)
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -67,6 +73,8 @@ def _is_along(load: Load, axis: str) -> bool:
 
 def schedule_block_reduction(sch: Schedule, name: str, plan: BlockReductionPlan) -> None:
     """Schedule a reduction alone in its nest."""
+    prefetch = sch.choose(f"{name}.prefetch", plan.prefetch, lambda: divisors(plan.prefetch))
+    plan = replace(plan, prefetch=prefetch)
     block = block_graph(sch.func).block(name)
     axis, count = reductions(block)[-1].name, len(spatial(block))
     out = str(sch.cache_write(name, "shared"))

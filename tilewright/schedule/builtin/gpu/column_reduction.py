@@ -10,6 +10,7 @@ A GEMV is such a reduction: its weights are read once.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 
 from tilewright.arith.expr import as_int, product
@@ -25,7 +26,12 @@ from tilewright.schedule.analysis.blocks import (
     spatial,
     uses,
 )
-from tilewright.schedule.builtin.gpu.thread_per_element import THREADS, own_loops, sum_at
+from tilewright.schedule.builtin.gpu.thread_per_element import (
+    THREADS,
+    divisors,
+    own_loops,
+    sum_at,
+)
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import OCCUPANCY
 from tilewright.target.gpu import GpuTarget
@@ -79,6 +85,8 @@ def _count(axes: tuple[Iter, ...]) -> int | None:
 
 def schedule_columns(sch: Schedule, name: str, plan: ColumnPlan) -> None:
     """Schedule a reduction over one loop, alone in its nest."""
+    prefetch = sch.choose(f"{name}.prefetch", plan.prefetch, lambda: divisors(plan.prefetch))
+    plan = replace(plan, prefetch=prefetch)
     block = block_graph(sch.func).block(name)
     depth = own_loops(sch, block)[len(spatial(block))]
     *_, row = sch.split(depth, [None, plan.prefetch, plan.rows])

@@ -13,6 +13,8 @@ thread has 8 bytes of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tilewright.arith.affine import stride_of
 from tilewright.arith.expr import Call, Expr, Load, Var, as_int, product
 from tilewright.arith.simplify import simplify
@@ -33,7 +35,7 @@ from tilewright.schedule.analysis.blocks import (
     uses,
     value_of,
 )
-from tilewright.schedule.builtin.gpu.thread_per_element import bind_points, is_near
+from tilewright.schedule.builtin.gpu.thread_per_element import bind_points, divisors, is_near
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import OCCUPANCY
 from tilewright.target.gpu import GpuTarget
@@ -63,30 +65,58 @@ class StencilPlan:
     outputs_per_thread: int
     lanes: int
 
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What distinguishes the plans of a stencil."""
+        return self.axis, self.outputs_per_thread, self.lanes
+
 
 def plan_stencil(graph: BlockGraph, name: str, target: GpuTarget) -> StencilPlan | None:
     """The plan of a stencil, `None` if its windows do not overlap or are few."""
+    block = graph.block(name)
+    points = typical_extent(product(tuple(it.extent for it in spatial(block))))
+    for plan in stencil_plans(graph, name):
+        threads = points // plan.lanes // plan.outputs_per_thread
+        if threads >= target.sm_count * OCCUPANCY.stencil_threads:
+            return plan
+    return None
+
+
+def choose_stencil(
+    sch: Schedule, graph: BlockGraph, name: str, target: GpuTarget
+) -> StencilPlan | None:
+    """The plan by `plan_stencil`, or another of `stencil_plans`."""
+    plan = plan_stencil(graph, name, target)
+    if plan is None:
+        return None
+
+    def known() -> dict[tuple[str, int, int], StencilPlan]:
+        return {p.key: p for n in divisors(plan.lanes) for p in stencil_plans(graph, name, n)}
+
+    key = sch.choose(f"{name}.stencil", plan.key, known)
+    return plan if key == plan.key else known()[key]
+
+
+def stencil_plans(graph: BlockGraph, name: str, lanes: int | None = None) -> Iterator[StencilPlan]:
+    """All plans of a stencil, with so many channels: those with most outputs of a thread first."""
     block, last = graph.block(name), graph.blocks[-1]
     axes = spatial(block)
     sizes = [as_int(it.extent) for it in (*axes, *reductions(block))]
     same = [str(it.extent) for it in axes] == [str(it.extent) for it in spatial(last)]
     if len(axes) < 2 or None in sizes or not same:
-        return None
+        return
     slid = [x for x in reads_of(block) if uses(x, axes[-1].name)]
     if not slid:
-        return None
+        return
     load = max(slid, key=lambda x: typical_extent(product(graph.buffers[x.buffer].shape)))
     if not is_near(load, graph.buffers[load.buffer], axes[-1].name):
-        return None
-    lanes = _lanes(graph, name)
-    threads = typical_extent(product(tuple(it.extent for it in axes))) // lanes
+        return
+    lanes = lanes or _lanes(graph, name)
     for axis in reversed(axes[:-1]):
         for outputs in range(min(MAX_OUTPUTS, MAX_ACCUMULATORS // lanes), 1, -1):
             tap_axis = _tap_axis(load, axis, outputs, reductions(block))
-            busy = threads // outputs >= target.sm_count * OCCUPANCY.stencil_threads
-            if tap_axis is not None and busy:
-                return StencilPlan(load.buffer, axis.name, tap_axis, outputs, lanes)
-    return None
+            if tap_axis is not None:
+                yield StencilPlan(load.buffer, axis.name, tap_axis, outputs, lanes)
 
 
 def _tap_axis(load: Load, axis: Iter, outputs: int, sums: tuple[Iter, ...]) -> str | None:

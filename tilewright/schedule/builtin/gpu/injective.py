@@ -20,7 +20,12 @@ from tilewright.schedule.analysis.blocks import (
     uses,
     value_of,
 )
-from tilewright.schedule.builtin.gpu.thread_per_element import bind_points, own_loops, threads_for
+from tilewright.schedule.builtin.gpu.thread_per_element import (
+    WIDTHS,
+    bind_points,
+    choose_threads,
+    own_loops,
+)
 from tilewright.schedule.builtin.gpu.transpose import schedule_transpose, transposed_read
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import OCCUPANCY
@@ -35,31 +40,37 @@ def schedule_injective(sch: Schedule, block: Block, target: GpuTarget) -> None:
     graph = block_graph(sch.func)
     transposed = transposed_read(block, graph)
     if transposed is not None and own_loops(sch, block) == [loop_of(it) for it in axes]:
-        schedule_transpose(sch, block, transposed)
-        return
+        if sch.choose(f"{block.name}.through_shared", True, lambda: (False, True)):
+            schedule_transpose(sch, block, transposed)
+            return
     loops = [loop_of(it) for it in axes]
-    width = _width(block, graph, target)
+    width = _choose_width(sch, block, graph, target)
     if width > 1:
         loops[-1], lane = sch.split(loops[-1], [None, width])
         sch.vectorize(lane)
-    bind_points(sch, loops, threads_for([it.extent for it in axes], target))
+    threads = choose_threads(sch, block.name, [it.extent for it in axes], target)
+    bind_points(sch, loops, threads)
 
 
-def _width(block: Block, graph: BlockGraph, target: GpuTarget) -> int:
+def _choose_width(sch: Schedule, block: Block, graph: BlockGraph, target: GpuTarget) -> int:
     """The elements of a vector: what a thread reads and writes must be contiguous."""
     axes = spatial(block)
     last, points = axes[-1], typical_extent(simplify(product(tuple(it.extent for it in axes))))
     along = [r for r in reads_of(block) if uses(r, last.name)]
     strides = [flat_stride(r, graph.buffers[r.buffer], last.name) for r in along]
     written = graph.buffers[block.writes[0].buffer]
+    asked = f"{block.name}.width"
     if any(s != 1 for s in strides) or not as_int(written.shape[-1]):
-        return _short_row(block, graph, target)
+        width = _short_row(block, graph, target)
+        return sch.choose(asked, width, lambda: sorted({1, width}))
     bits = max(x.dtype.bits for x in (value_of(block), *along))
-    width = target.lanes(bits)
-    busy = target.sm_count * OCCUPANCY.injective_threads
-    while width > 1 and (points // width < busy or not prove((last.extent % width).eq(0))):
+    most = target.lanes(bits)
+    while most > 1 and not prove((last.extent % most).eq(0)):
+        most //= 2
+    width, busy = most, target.sm_count * OCCUPANCY.injective_threads
+    while width > 1 and points // width < busy:
         width //= 2
-    return width
+    return sch.choose(asked, width, lambda: [n for n in WIDTHS if n <= most])
 
 
 def _short_row(block: Block, graph: BlockGraph, target: GpuTarget) -> int:

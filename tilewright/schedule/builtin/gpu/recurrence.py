@@ -48,6 +48,7 @@ from tilewright.schedule.builtin.gpu.recurrence_tensor_core import (
 from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
 from tilewright.schedule.builtin.gpu.thread_per_element import (
     bind_points,
+    divisors,
     leading_spatial,
     own_loops,
 )
@@ -62,6 +63,8 @@ THREADS, ROWS = 512, 8
 # The rows that a thread may have accumulators of in a cooperative launch, if a step has one
 # reduction; a quarter of them where it has two. More would spill.
 MAX_ROWS = 16
+# The units that a block may have.
+UNITS = (1, 2, 4, 8, 16)
 # Vectors that a thread reads before it adds them.
 PREFETCH_VECTORS = 4
 # Bytes of a register.
@@ -123,6 +126,8 @@ def schedule_recurrence(
     cooperative = several and all(
         one or other for one, other in zip(on_tensor_cores, fits, strict=True)
     )
+    if cooperative:
+        cooperative = sch.choose("cooperative", True, lambda: (False, True))
     for tensor_core, (block, after) in zip(on_tensor_cores, sums, strict=True):
         _pack(sch, block, constants)
         if tensor_core and cooperative:
@@ -260,6 +265,7 @@ def _tile(sch: Schedule, block: Block, target: GpuTarget, cooperative: bool) -> 
     units = max(1, groups // typical_extent(gate.extent))
     units = 1 << units.bit_length() - 1
     tiles = -(-typical_extent(row.extent) // rows) * typical_extent(unit.extent)
+    most = units
     while units > 1 and tiles // units < target.sm_count:
         units //= 2
     width = _width(sch, block, target)
@@ -267,7 +273,11 @@ def _tile(sch: Schedule, block: Block, target: GpuTarget, cooperative: bool) -> 
     if cooperative:
         rows, units = typical_extent(row.extent), _cooperative_units(block, target)
         return _Tile(row, gate, unit, rows, units, width, vectors)
-    return _Tile(row, gate, unit, rows, units, width, gcd(vectors, PREFETCH_VECTORS))
+    name = block.name
+    units = sch.choose(f"{name}.units", units, lambda: [n for n in UNITS if n <= most])
+    prefetch = gcd(vectors, PREFETCH_VECTORS)
+    prefetch = sch.choose(f"{name}.prefetch", prefetch, lambda: divisors(prefetch))
+    return _Tile(row, gate, unit, rows, units, width, prefetch)
 
 
 def _width(sch: Schedule, block: Block, target: GpuTarget) -> int:

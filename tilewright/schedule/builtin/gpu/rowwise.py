@@ -30,7 +30,7 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.builtin.gpu.rowwise_plan import (
     RowwisePlan,
-    plan_rows,
+    choose_rows,
     register_arrays,
     wide_blocks,
 )
@@ -62,7 +62,7 @@ def schedule_rowwise(sch: Schedule, graph: BlockGraph, rows: int, target: GpuTar
     if reductions(graph.blocks[-1]):
         sch.cache_write(graph.blocks[-1].name, "shared")
     graph = without(block_graph(sch.func), others)
-    plan = plan_rows(graph, rows, target)
+    plan = choose_rows(sch, graph, rows, target)
     if plan.in_registers:
         _keep_in_registers(sch, graph, rows)
         graph = without(block_graph(sch.func), others)

@@ -15,8 +15,13 @@ from tilewright.schedule.analysis.blocks import (
     spatial,
     typical_extent,
 )
+from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import OCCUPANCY, ROWWISE
 from tilewright.target.gpu import GpuTarget
+
+REGISTER_BITS = 32
+# The most rows of a block that a search considers.
+MAX_ROWS = 64
 
 
 @node
@@ -49,6 +54,66 @@ def plan_rows(graph: BlockGraph, rows: int, target: GpuTarget) -> RowwisePlan:
     longest = max(typical_extent(_columns(b, rows)) for b in graph.blocks)
     lanes = max(target.warp_size, min(ROWWISE.max_lanes, _power(-(-longest // 4))))
     return RowwisePlan(_rows_per_block(lanes, counts, target), lanes, 1, False)
+
+
+def choose_rows(sch: Schedule, graph: BlockGraph, rows: int, target: GpuTarget) -> RowwisePlan:
+    """The plan by `plan_rows`, or what else fits the registers and threads of a block."""
+    plan, name = plan_rows(graph, rows, target), graph.blocks[-1].name
+    counts = spatial(graph.blocks[-1])[:rows]
+    limits = _Limits(graph, rows, target)
+    kept = plan.in_registers
+    if kept:
+        kept = sch.choose(f"{name}.in_registers", True, lambda: (False, True))
+    width = plan.vector_width if kept else 1
+    if kept:
+        width = sch.choose(f"{name}.width", width, limits.widths)
+    usual = plan.lanes_per_row
+    if kept != plan.in_registers or width != plan.vector_width:
+        usual = limits.nearest(usual, width, kept)
+    lanes = sch.choose(f"{name}.lanes", usual, lambda: limits.lanes(width, kept))
+    usual = plan.rows_per_block if lanes == plan.lanes_per_row else 1
+    together = sch.choose(f"{name}.rows", usual, lambda: limits.rows(lanes, bool(counts)))
+    return RowwisePlan(together, lanes, width, kept)
+
+
+class _Limits:
+    """What plans for rows may be: by the length of a row, and what a block can hold."""
+
+    def __init__(self, graph: BlockGraph, rows: int, target: GpuTarget) -> None:
+        self.target = target
+        self.length = _length(graph, rows)
+        self.most = target.lanes(_bits(graph, rows))
+        arrays = register_arrays(graph, rows)
+        self.words = sum(graph.buffers[name].dtype.bits / REGISTER_BITS for name in arrays)
+
+    def widths(self) -> list[int]:
+        """Elements of a vector: powers of two that divide a row into more than one."""
+        assert self.length is not None
+        whole = min(gcd(self.most, self.length), max(1, self.length // 2))
+        return [n for n in _powers(self.most) if n <= whole and self.length % n == 0]
+
+    def lanes(self, width: int, in_registers: bool) -> list[int]:
+        """Threads of a row: enough of them to keep it in registers, where it is to be."""
+        counts = _powers(self.target.threads_per_block)[1:]
+        if not in_registers:
+            return [n for n in counts if n >= self.target.warp_size]
+        assert self.length is not None
+        most, room = _power(self.length // width), self.target.registers_per_thread // 2
+        return [n for n in counts if n <= most and self.words * self.length / n <= room]
+
+    def nearest(self, wanted: int, width: int, in_registers: bool) -> int:
+        """The threads of a row that are nearest to a number."""
+        return min(self.lanes(width, in_registers), key=lambda n: abs(n - wanted))
+
+    def rows(self, lanes: int, several: bool) -> list[int]:
+        """Rows of a block: one of several warps is a block of its own."""
+        if not several or lanes > self.target.warp_size:
+            return [1]
+        return [n for n in _powers(self.target.threads_per_block // lanes) if n <= MAX_ROWS]
+
+
+def _powers(most: int) -> list[int]:
+    return [1 << n for n in range(most.bit_length()) if 1 << n <= most]
 
 
 def wide_blocks(graph: BlockGraph, rows: int) -> list[Block]:

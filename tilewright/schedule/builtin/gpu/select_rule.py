@@ -18,21 +18,31 @@ from tilewright.schedule.analysis.blocks import (
     uses,
     value_of,
 )
-from tilewright.schedule.analysis.gemm import match_gemm
+from tilewright.schedule.analysis.gemm import match_gemm, size_of
 from tilewright.schedule.builtin.cpu.rowwise import row_axes
 from tilewright.schedule.builtin.gpu.attention import schedule_tiled_attention, tiled_tasks
-from tilewright.schedule.builtin.gpu.depthwise import plan_stencil, schedule_depthwise, staged
-from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import tensor_core_tile_of
+from tilewright.schedule.builtin.gpu.depthwise import choose_stencil, schedule_depthwise, staged
+from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import (
+    TensorCoreTiles,
+    tensor_core_tiles_of,
+)
 from tilewright.schedule.builtin.gpu.gemm.simt import schedule_simt
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import SimtTile, prefers_rowwise, simt_tile_of
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
+    SimtTiles,
+    prefers_rowwise,
+    simt_tiles_of,
+)
 from tilewright.schedule.builtin.gpu.gemm.tensor_core import schedule_tensor_core
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import TensorCoreTile
 from tilewright.schedule.builtin.gpu.gemm.transpose_operands import transpose_operands
 from tilewright.schedule.builtin.gpu.injective import schedule_injective
 from tilewright.schedule.builtin.gpu.opaque import schedule_opaque
 from tilewright.schedule.builtin.gpu.recurrence import schedule_recurrence, shared_steps
 from tilewright.schedule.builtin.gpu.rowwise import is_short, schedule_rowwise, without
-from tilewright.schedule.builtin.gpu.split_reduction import parts_of, split_sum
+from tilewright.schedule.builtin.gpu.split_reduction import (
+    part_counts,
+    parts_of,
+    split_sum,
+)
 from tilewright.schedule.builtin.gpu.thread_per_element import (
     has_neighbours,
     is_near,
@@ -44,13 +54,19 @@ from tilewright.schedule.builtin.gpu.transpose import transposed_read
 from tilewright.schedule.builtin.gpu.weight_layout import arrange_weights
 from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
 from tilewright.schedule.builtin.rules import ScheduledFunc
-from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.schedule import Decide, Schedule
+from tilewright.target.calibration.sm_90a import SIMT
 from tilewright.target.gpu import GpuTarget
 
 
-def schedule_for_gpu(func: Func, constants: frozenset[str], target: GpuTarget) -> ScheduledFunc:
-    """Schedule a function; `constants` may get another layout."""
-    sch = Schedule(func)
+def schedule_for_gpu(
+    func: Func, constants: frozenset[str], target: GpuTarget, decide: Decide | None = None
+) -> ScheduledFunc:
+    """Schedule a function; `constants` may get another layout.
+
+    `decide` makes the choices that the rules leave open; without it, they are the defaults.
+    """
+    sch = Schedule(func, decide=decide)
     graph = block_graph(func)
     shared = any(len(own_loops(sch, b)) < len(loops_above(func, b)) for b in graph.blocks)
     sums = [b for b in graph.blocks if reductions(b)]
@@ -101,14 +117,13 @@ def _schedule_sums(
         if len(sums) == 1:
             _inline_before(sch, graph, name)
             graph = block_graph(sch.func)
-        parts = parts_of(graph.block(name), graph, target) if len(sums) == 1 else 1
-        if parts > 1 and graph.blocks[0].name == name:
+        parts = _choose_parts(sch, graph, name, target) if len(sums) == 1 else 1
+        if parts > 1:
             split_sum(sch, name, parts, target)
             done = {b.name for b in block_graph(sch.func).blocks} - {b.name for b in graph.blocks}
             graph = without(block_graph(sch.func), done)
         rows = row_axes(graph)
-        side_by_side = len(sums) == 1 and has_neighbours(graph.block(name), graph, target)
-        if rows is not None and not is_short(graph) and not side_by_side:
+        if rows is not None and _choose_by_rows(sch, graph, sums, target):
             schedule_rowwise(sch, graph, rows, target)
             return "rowwise"
         if len(sums) == 1 and _schedule_one_sum(sch, name, target, done=done):
@@ -116,6 +131,28 @@ def _schedule_sums(
     for b in without(block_graph(sch.func), done).blocks:
         _schedule_alone(sch, b, target)
     return "fallback"
+
+
+def _choose_by_rows(sch: Schedule, graph: BlockGraph, sums: list[Block], target: GpuTarget) -> bool:
+    """Whether threads share rows, where one thread could have each element of the result."""
+    if is_short(graph):
+        return False
+    if len(sums) > 1:
+        return True
+    block = graph.block(sums[0].name)
+    by_rows = not has_neighbours(block, graph, target)
+    if not spatial(block) or not _same_elements(graph, _position(graph, block.name)):
+        return by_rows
+    return sch.choose("by_rows", by_rows, lambda: (False, True))
+
+
+def _choose_parts(sch: Schedule, graph: BlockGraph, name: str, target: GpuTarget) -> int:
+    """Into how many parts a reduction is split that reads what is there from the beginning."""
+    block = graph.block(name)
+    if graph.blocks[0].name != name:
+        return 1
+    parts = parts_of(block, graph, target)
+    return sch.choose(f"{name}.parts", parts, lambda: part_counts(block, graph, target))
 
 
 def _schedule_transposed_rows(sch: Schedule, target: GpuTarget) -> bool:
@@ -169,7 +206,7 @@ def _schedule_stencil(
         return False
     arrange_weights(sch, name, constants, target)
     graph = block_graph(sch.func)
-    plan = plan_stencil(graph, name, target)
+    plan = choose_stencil(sch, graph, name, target)
     if plan is None:
         return False
     held = staged(graph, name, plan.buffer)
@@ -233,9 +270,9 @@ def _schedule_one_sum(
         graph = without(block_graph(sch.func), done)
     block, position = graph.block(name), _position(graph, name)
     after = graph.blocks[position + 1 :]
-    matrix = tensor_core_tile_of(block, graph.buffers, target, after) if products else None
-    found = simt_tile_of(block, target) if products and matrix is None else matrix
-    if products and (found is None or _is_better_rowwise(graph, block, found, target)):
+    matrix = tensor_core_tiles_of(block, graph.buffers, target, after) if products else None
+    found = simt_tiles_of(block, target) if products and matrix is None else matrix
+    if products and (found is None or not _choose_tiles(sch, graph, block, found, target)):
         return False
     for b in graph.blocks[:position]:
         _schedule_alone(sch, b, target)
@@ -245,20 +282,28 @@ def _schedule_one_sum(
         sch.cache_write(name, "local")
     if found is None:
         schedule_sum(sch, name, target, parts=bool(done))
-    elif isinstance(found, TensorCoreTile):
+    elif isinstance(found, TensorCoreTiles):
         schedule_tensor_core(sch, name, found, target)
     else:
         schedule_simt(sch, name, found, target)
     return True
 
 
-def _is_better_rowwise(
-    graph: BlockGraph, block: Block, tile: SimtTile | TensorCoreTile, target: GpuTarget
+def _choose_tiles(
+    sch: Schedule,
+    graph: BlockGraph,
+    block: Block,
+    found: SimtTiles | TensorCoreTiles,
+    target: GpuTarget,
 ) -> bool:
-    """Whether a GEMM of few rows or columns is faster, and possible, as a row-wise reduction."""
-    if isinstance(tile, TensorCoreTile) or not prefers_rowwise(block, tile, target):
-        return False
-    return row_axes(graph) is not None and not is_short(graph)
+    """Whether a GEMM is computed in tiles: one of few rows or columns may be faster row-wise."""
+    gemm = match_gemm(block, gemv=True)
+    assert gemm is not None
+    few = min(size_of(gemm.m), size_of(gemm.n)) < SIMT.min_side
+    if not few or row_axes(graph) is None or is_short(graph):
+        return True
+    rowwise = isinstance(found, SimtTiles) and prefers_rowwise(block, found.default, target)
+    return sch.choose("tiles", not rowwise, lambda: (False, True))
 
 
 def _position(graph: BlockGraph, name: str) -> int:

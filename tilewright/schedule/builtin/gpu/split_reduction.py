@@ -19,13 +19,19 @@ from tilewright.schedule.builtin.gpu.block_reduction import (
 )
 from tilewright.schedule.builtin.gpu.column_reduction import plan_columns, schedule_columns
 from tilewright.schedule.builtin.gpu.rowwise import schedule_rowwise
-from tilewright.schedule.builtin.gpu.thread_per_element import own_loops, schedule_points
+from tilewright.schedule.builtin.gpu.thread_per_element import (
+    divisors,
+    own_loops,
+    schedule_points,
+)
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import OCCUPANCY
 from tilewright.target.gpu import GpuTarget
 
 # The shortest part that a thread block reduces, and the shortest reduction of one thread.
 BLOCK_TERMS, THREAD_TERMS = 4096, 32
+# The most parts that a search considers: the second launch adds them one after another.
+MAX_PARTS = 1024
 
 
 def parts_of(block: Block, graph: BlockGraph, target: GpuTarget) -> int:
@@ -49,6 +55,19 @@ def parts_of(block: Block, graph: BlockGraph, target: GpuTarget) -> int:
     # A thread adds up a part, and later all parts: no more parts than terms of a part.
     most = min(target.sm_count * OCCUPANCY.split_reduction_threads // points, isqrt(terms))
     return next((n for n in range(most, 0, -1) if terms % n == 0), 1)
+
+
+def part_counts(block: Block, graph: BlockGraph, target: GpuTarget) -> list[int]:
+    """Into how many parts a reduction can be split: divisors, each with terms for a warp to add.
+
+    One that goes down columns has the parts of its plan, or is not split.
+    """
+    terms = as_int(simplify(product(tuple(it.extent for it in reductions(block)))))
+    plan = plan_columns(block, graph.buffers, target)
+    if not terms or plan is not None:
+        return [1, plan.parts] if plan is not None else [1]
+    most = min(MAX_PARTS, terms // target.warp_size)
+    return [n for n in divisors(terms) if n <= most]
 
 
 def split_sum(sch: Schedule, name: str, parts: int, target: GpuTarget) -> None:

@@ -34,6 +34,8 @@ from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
 # Threads of a block by default.
 THREADS = 256
+# The neighbours that a thread may compute.
+WIDTHS = (1, 2, 4, 8, 16)
 # Fewer partials than this are added in an unrolled loop.
 UNROLL_PARTS = 64
 # The bytes of a sector of memory.
@@ -65,12 +67,33 @@ def threads_for(extents: list[Expr], target: GpuTarget) -> int:
     return max(target.warp_size, min(THREADS, 1 << (points - 1).bit_length()))
 
 
+def choose_threads(sch: Schedule, name: str, extents: list[Expr], target: GpuTarget) -> int:
+    """Threads of a block for so many elements: by default `threads_for`."""
+    return sch.choose(
+        f"{name}.threads", threads_for(extents, target), lambda: thread_counts(target)
+    )
+
+
+def thread_counts(target: GpuTarget) -> list[int]:
+    """The threads that a block may have: full warps, powers of two."""
+    counts = [target.warp_size]
+    while 2 * counts[-1] <= target.threads_per_block:
+        counts.append(2 * counts[-1])
+    return counts
+
+
+def divisors(number: int) -> list[int]:
+    """The numbers that divide one, in order."""
+    return [n for n in range(1, number + 1) if number % n == 0]
+
+
 def schedule_points(sch: Schedule, block: Block, target: GpuTarget) -> None:
     """Schedule one nest; its spatial loops must be the outer ones, others run in each thread."""
     loops = leading_spatial(sch, block)
     if not loops:
         return
-    threads = threads_for([find_loop(sch.func, loop).extent for loop in loops], target)
+    extents = [find_loop(sch.func, loop).extent for loop in loops]
+    threads = choose_threads(sch, block.name, extents, target)
     if not (is_simple(block) and reductions(block)):
         bind_points(sch, loops, threads)
         return
@@ -88,8 +111,8 @@ def schedule_sum(sch: Schedule, name: str, target: GpuTarget, parts: bool = Fals
     graph = block_graph(sch.func)
     last = graph.blocks[-1]
     loops = [loop_of(it) for it in spatial(last)]
-    threads = threads_for([it.extent for it in spatial(last)], target)
-    width = _width(graph, name, target)
+    threads = choose_threads(sch, name, [it.extent for it in spatial(last)], target)
+    width = _choose_width(sch, graph, name, target)
     if width > 1:
         loops[-1], lane = sch.split(loops[-1], [None, width])
         sch.vectorize(lane)
@@ -117,22 +140,32 @@ def sum_at(sch: Schedule, name: str, thread: str, width: int = 1) -> None:
         sch.vectorize(loops_above(sch.func, init)[-1].name)
 
 
-def _width(graph: BlockGraph, name: str, target: GpuTarget) -> int:
+def _choose_width(sch: Schedule, graph: BlockGraph, name: str, target: GpuTarget) -> int:
     """How many neighbours a thread computes: 16 bytes of them, if all SMs stay busy."""
+    most = _widest(graph, name)
+    axes = spatial(graph.block(name))
+    points = typical_extent(simplify(product(tuple(it.extent for it in axes))))
+    width = most if most > 1 and has_neighbours(graph.block(name), graph, target) else 1
+    while width > 1 and points < width * target.sm_count * THREADS:
+        width //= 2
+    return sch.choose(f"{name}.width", width, lambda: [n for n in WIDTHS if n <= most])
+
+
+def _widest(graph: BlockGraph, name: str) -> int:
+    """How many neighbours a thread can read as one vector: a power of two."""
     block, last = graph.block(name), graph.blocks[-1]
     axes = spatial(block)
     size = as_int(axes[-1].extent)
     same = [str(it.extent) for it in axes] == [str(it.extent) for it in spatial(last)]
-    if size is None or not same or not has_neighbours(block, graph, target):
+    if size is None or not same:
         return 1
     for b in (block, last):
         axis = spatial(b)[-1].name
         near = (flat_stride(r, graph.buffers[r.buffer], axis) for r in reads_of(b) if uses(r, axis))
         if any(stride != 1 for stride in near):
             return 1
-    points = typical_extent(simplify(product(tuple(it.extent for it in axes))))
-    width = VECTOR_BYTES // max(r.dtype.bytes for r in reads_of(block))
-    while width > 1 and (size % width or points < width * target.sm_count * THREADS):
+    width = VECTOR_BYTES // max((r.dtype.bytes for r in reads_of(block)), default=VECTOR_BYTES)
+    while width > 1 and size % width:
         width //= 2
     return width
 

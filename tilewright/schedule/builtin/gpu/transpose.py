@@ -25,8 +25,8 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.schedule import Schedule
 
-# The sides of a tile in words, and the rows that the threads move at a time.
-SIDE, ROWS = 32, 8
+# The sides of a tile in words, and the rows that the threads move at a time: by default, or else.
+SIDE, ROWS, ROW_COUNTS = 32, 8, (4, 8, 16, 32)
 WORD_BYTES = 4
 
 
@@ -83,6 +83,7 @@ def schedule_transpose(sch: Schedule, block: Block, read: TransposedRead) -> Non
     loops = {it.name: loop_of(it) for it in spatial(block)}
     copy = str(sch.cache_read(block.name, read.buffer, "shared"))
     side = SIDE * read.width
+    rows = sch.choose(f"{block.name}.rows", ROWS, lambda: ROW_COUNTS)
     i0, i1 = sch.split(loops.pop(read.axis), [None, side])
     j0, j1 = sch.split(loops.pop(last), [None, side])
     sch.reorder(*loops.values(), i0, j0, i1, j1)
@@ -91,14 +92,14 @@ def schedule_transpose(sch: Schedule, block: Block, read: TransposedRead) -> Non
     indices = next(x for x in reads_of(block) if x.buffer == read.buffer).indices
     across = next(n for n, i in enumerate(indices) if i is Var(last))
     sch.reorder(*(loop for n, loop in enumerate(own[:-1]) if n != across), own[across], own[-1])
-    _bind_tile(sch, own[across], own[-1], read.width)
-    _bind_tile(sch, i1, j1, read.width)
+    _bind_tile(sch, own[across], own[-1], rows, read.width)
+    _bind_tile(sch, i1, j1, rows, read.width)
     sch.bind(grid, "grid")
 
 
-def _bind_tile(sch: Schedule, row: str, column: str, width: int) -> None:
+def _bind_tile(sch: Schedule, row: str, column: str, rows: int, width: int) -> None:
     """Threads along rows and columns; each has several rows, and a word of each."""
-    part, thread, inner = sch.split(row, [None, ROWS, width])
+    part, thread, inner = sch.split(row, [None, rows, width])
     word, element = sch.split(column, [None, width])
     sch.reorder(thread, word, part, inner, element)
     for loop in (thread, word):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tilewright.arith.expr import Call, Var, as_int
 from tilewright.arith.operators import CHEAP_CALLS
@@ -31,7 +31,6 @@ from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     TensorCoreTile,
     TileScheduler,
 )
-from tilewright.schedule.choice_log import record_choice
 from tilewright.schedule.intrin.nvidia.mma import MMA_M, MMA_N
 from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS, accumulator_type, kind_of
 from tilewright.target.calibration.sm_90a import MMA_RATE_PER_SM
@@ -46,10 +45,35 @@ MIN_SPLIT_K = 256
 MIN_MN_MAJOR = 64
 
 
+@dataclass(frozen=True)
+class TensorCoreTiles:
+    """The tiles of a GEMM that fit its operands, and which of them is taken by default.
+
+    That one may be a persistent tile with slower ones as its fallbacks.
+    """
+
+    default: TensorCoreTile
+    tiles: tuple[TensorCoreTile, ...]
+    shape: GemmShape
+    target: GpuTarget
+
+    def us(self, tile: TensorCoreTile) -> float:
+        """The estimated microseconds with a tile."""
+        return self.shape.us(tile, self.target.sm_count)
+
+
 def tensor_core_tile_of(
     block: Block, buffers: dict[str, Buffer], target: GpuTarget, after: Sequence[Block] = ()
 ) -> TensorCoreTile | None:
-    """The tile for a GEMM that the tensor cores have instructions for, else `None`.
+    """The default tile for a GEMM that the tensor cores have instructions for, else `None`."""
+    found = tensor_core_tiles_of(block, buffers, target, after)
+    return None if found is None else found.default
+
+
+def tensor_core_tiles_of(
+    block: Block, buffers: dict[str, Buffer], target: GpuTarget, after: Sequence[Block] = ()
+) -> TensorCoreTiles | None:
+    """The tiles for a GEMM that the tensor cores have instructions for, else `None`.
 
     `after` are the blocks of the epilogue.
     """
@@ -73,13 +97,10 @@ def tensor_core_tile_of(
     shape = shape.swapped() if fitting[0].swap_ab else shape
     filled = [t for t in fitting if t.block_m < 2 * max(shape.m, MMA_M)]
     split = [c for t in filled or fitting for c in _with_split_k(t, block, target)]
+    split = [replace(t, mainloop=_mainloop(t, dtype, shape, target)) for t in split]
     best = min(split, key=lambda t: shape.us(t, target.sm_count))
-    tiles, k_tiles = shape.tiles_and_k_tiles(best, target.sm_count)
-    pays = best.stages <= TIMES.tma_max_stages and tiles * k_tiles > TIMES.tma_min_k_tiles
-    record_tile("tile", best, split, shape, target)
-    best = replace(best, mainloop=Mainloop.TMA if dtype == F32 or pays else Mainloop.CP_ASYNC)
     if not best.wgmma or best.operand_bytes != PERSISTENT_TILES[0].operand_bytes:
-        return best
+        return TensorCoreTiles(best, tuple(split), shape, target)
     known = all(as_int(it.extent) is not None for it in block.iters)
     persistent = [
         t
@@ -88,24 +109,14 @@ def tensor_core_tile_of(
         and (known or t.scheduler is not TileScheduler.STREAM_K)
     ]
     taken = _prefer_persistent(best, persistent, shape, target)
-    record_tile("persistent_tile", taken, [best, *persistent], shape, target)
-    return taken
+    return TensorCoreTiles(taken, (*split, *persistent), shape, target)
 
 
-def record_tile(
-    name: str,
-    taken: TensorCoreTile,
-    tiles: Sequence[TensorCoreTile],
-    shape: GemmShape,
-    target: GpuTarget,
-) -> None:
-    """Tell whoever asked which tile was taken, and how long the others would take."""
-
-    def us(tile: TensorCoreTile) -> float:
-        return shape.us(tile, target.sm_count)
-
-    others = [t for t in tiles if t.spelling != taken.spelling]
-    record_choice(name, taken, lambda: others, us, lambda t: t.spelling)
+def _mainloop(tile: TensorCoreTile, dtype: DType, shape: GemmShape, target: GpuTarget) -> Mainloop:
+    """How a tile that is not persistent is copied; TMA also rounds operands to TF32."""
+    tiles, k_tiles = shape.tiles_and_k_tiles(tile, target.sm_count)
+    pays = tile.stages <= TIMES.tma_max_stages and tiles * k_tiles > TIMES.tma_min_k_tiles
+    return Mainloop.TMA if dtype == F32 or pays else Mainloop.CP_ASYNC
 
 
 def _prefer_persistent(

@@ -21,6 +21,7 @@ from typing import Literal
 from tilewright.arith.expr import Expr, Load, Var, ceildiv
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
+from tilewright.core.dtypes import F32
 from tilewright.ir.loop.annotations import MIN_BLOCKS_PER_SM, PIPELINE_STAGES
 from tilewright.ir.loop.nodes import Block, Buffer, Iter, Store
 from tilewright.schedule.analysis.blocks import (
@@ -31,7 +32,7 @@ from tilewright.schedule.analysis.blocks import (
     typical_extent,
 )
 from tilewright.schedule.analysis.gemm import is_k_major, match_gemm, operand_load
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import VECTOR_ELEMENTS, SimtTile
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import VECTOR_ELEMENTS, SimtTile, SimtTiles
 from tilewright.schedule.builtin.gpu.gemm.split_k import schedule_split_k
 from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
 from tilewright.schedule.schedule import Schedule
@@ -41,17 +42,28 @@ from tilewright.target.gpu import GpuTarget
 # The words along K, and across it, that a warp transposes as it copies a K-major operand: those
 # along K are contiguous in global memory, those across it in different banks of shared memory.
 TRANSPOSE_TILE = (4, 8)
-# Pipeline stages.
-STAGES = 4
+# Pipeline stages, and the most that a search considers.
+STAGES, MAX_STAGES = 4, 6
 
 
-def schedule_simt(sch: Schedule, name: str, tile: SimtTile, target: GpuTarget) -> None:
+def schedule_simt(sch: Schedule, name: str, found: SimtTiles, target: GpuTarget) -> None:
     """Schedule a GEMM and its epilogue."""
-    tiles = partial(_schedule_tiles, sch, tile)
+    known = {t.spelling: t for t in (*found.tiles, found.default)}
+    taken = sch.choose(
+        f"{name}.tile",
+        found.default.spelling,
+        lambda: known,
+        lambda spelling: found.seconds(known[spelling]),
+    )
+    tile = known[taken]
+    stage = (tile.block_m + tile.block_n) * tile.block_k * F32.bytes
+    fitting = max(STAGES, min(MAX_STAGES, target.max_shared_per_block // stage))
+    stages = sch.choose(f"{name}.stages", STAGES, lambda: range(2, fitting + 1))
+    tiles = partial(_schedule_tiles, sch, tile, stages)
     schedule_split_k(sch, name, tile.split_k, tile.block_k, tiles, target)
 
 
-def _schedule_tiles(sch: Schedule, tile: SimtTile, name: str, reader: str) -> None:
+def _schedule_tiles(sch: Schedule, tile: SimtTile, stages: int, name: str, reader: str) -> None:
     """Schedule a GEMM, and the block of its epilogue, tile by tile."""
     graph = block_graph(sch.func)
     left = _copied(graph.block(name), graph.buffers, "a", tile)
@@ -71,16 +83,16 @@ def _schedule_tiles(sch: Schedule, tile: SimtTile, name: str, reader: str) -> No
     sch.bind(grid, "grid")
     lean = left.order == "km" and left.vectors and right.vectors
     # Scalar copies, and a K-major A, take more registers.
-    sch.annotate(
-        grid, MIN_BLOCKS_PER_SM.key, tile.blocks_per_sm if lean else max(1, tile.blocks_per_sm - 1)
-    )
+    resident = tile.blocks_per_sm if lean else max(1, tile.blocks_per_sm - 1)
+    least = sch.choose(f"{name}.min_blocks", resident, lambda: range(1, tile.blocks_per_sm + 1))
+    sch.annotate(grid, MIN_BLOCKS_PER_SM.key, least)
     _copy_tile(sch, f"{name}.left", k0, left, tile)
     _copy_tile(sch, f"{name}.right", k0, right, tile)
     sch.decompose_reduction(name, k0)
     sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "register")
     write = _epilogue_through_shared if _needs_shared_epilogue(sch, reader) else _epilogue
     write(sch, reader, grid, rows, columns)
-    sch.annotate(k0, PIPELINE_STAGES.key, STAGES)
+    sch.annotate(k0, PIPELINE_STAGES.key, stages)
 
 
 @dataclass(frozen=True)

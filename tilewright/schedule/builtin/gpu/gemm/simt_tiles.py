@@ -55,6 +55,13 @@ class SimtTile:
         return self.block_m, self.block_n, self.block_k
 
     @property
+    def spelling(self) -> str:
+        """`128 x 64 x 16, 16 x 8 threads`: what distinguishes it."""
+        split = f", K in {self.split_k} parts" if self.split_k > 1 else ""
+        sides = " x ".join(map(str, self.sides))
+        return f"{sides}, {self.threads_m} x {self.threads_n} threads{split}"
+
+    @property
     def threads(self) -> int:
         """The threads that compute it."""
         return self.threads_m * self.threads_n
@@ -73,8 +80,28 @@ class SimtTile:
 SIMT_TILES = tuple(SimtTile(**asdict(row)) for row in TIMES.tiles)
 
 
+@dataclass(frozen=True)
+class SimtTiles:
+    """The tiles of a GEMM, and which of them is taken by default."""
+
+    default: SimtTile
+    tiles: tuple[SimtTile, ...]
+    sizes: tuple[int, ...]
+    target: GpuTarget
+
+    def seconds(self, tile: SimtTile) -> float:
+        """The estimated time with a tile."""
+        return _seconds(tile, self.sizes, self.target)
+
+
 def simt_tile_of(block: Block, target: GpuTarget) -> SimtTile | None:
-    """The tile for a GEMM, `None` if a block is none or is better off without."""
+    """The default tile for a GEMM, `None` if a block is none or is better off without."""
+    found = simt_tiles_of(block, target)
+    return None if found is None else found.default
+
+
+def simt_tiles_of(block: Block, target: GpuTarget) -> SimtTiles | None:
+    """The tiles for a GEMM, `None` if a block is none or is better off without."""
     gemm = match_gemm(block)
     if gemm is None:
         return None
@@ -84,11 +111,11 @@ def simt_tile_of(block: Block, target: GpuTarget) -> SimtTile | None:
         return None
     split = [c for t in SIMT_TILES for c in _with_split_k(_looping(t, k), block, target)]
     best = min(split, key=lambda t: _seconds(t, sizes, target))
-    if not _has_im2col(gemm) or _tiles_per_sm(best, sizes, target) > 1:
-        return best
-    alike = [t for t in split if replace(t, split_k=best.split_k) == best]
-    single = [t for t in alike if _tiles_per_sm(t, sizes, target) == 1]
-    return min(single, key=lambda t: _im2col_seconds(t, sizes, target))
+    if _has_im2col(gemm) and _tiles_per_sm(best, sizes, target) <= 1:
+        alike = [t for t in split if replace(t, split_k=best.split_k) == best]
+        single = [t for t in alike if _tiles_per_sm(t, sizes, target) == 1]
+        best = min(single, key=lambda t: _im2col_seconds(t, sizes, target))
+    return SimtTiles(best, tuple(split), sizes, target)
 
 
 def _has_im2col(gemm: GemmAxes) -> bool:

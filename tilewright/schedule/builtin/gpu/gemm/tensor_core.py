@@ -14,12 +14,14 @@ vectors of 16 bytes; the instructions read K-major and MN-major operands.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from tilewright.arith.affine import stride_of
 from tilewright.arith.expr import Load, Var, as_int
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
+from tilewright.core.dtypes import F32
 from tilewright.ir.loop.annotations import (
     MIN_BLOCKS_PER_SM,
     PERSISTENT,
@@ -41,6 +43,7 @@ from tilewright.schedule.analysis.blocks import (
     uses,
 )
 from tilewright.schedule.analysis.gemm import is_k_major, match_gemm, operand_load
+from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import TensorCoreTiles
 from tilewright.schedule.builtin.gpu.gemm.split_k import schedule_split_k
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     Mainloop,
@@ -55,20 +58,54 @@ from tilewright.schedule.intrin.nvidia.tma import tma_load_name
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
-# The most rows of tiles that are rasterized together.
+# The most rows of tiles that are rasterized together; a search tries twice as many.
 GROUP_M = 8
+# The most pipeline stages that a search considers.
+MAX_STAGES = 8
 # Registers for what the epilogue of float accumulators reads before its first store.
 PREFETCH_REGISTERS = 64
 # Registers of a thread besides its accumulators and what it has prefetched.
 WORKING_REGISTERS = 32
 
 
-def schedule_tensor_core(sch: Schedule, name: str, tile: TensorCoreTile, target: GpuTarget) -> None:
+def schedule_tensor_core(
+    sch: Schedule, name: str, found: TensorCoreTiles, target: GpuTarget
+) -> None:
     """Schedule a GEMM and its epilogue."""
-    while tile.fallback is not None and not _can_warp_specialize(sch, name, tile):
-        tile = tile.fallback
+    tile = _choose_stages(sch, name, _choose_tile(sch, name, found), found)
     tiles = partial(_schedule_tiles, sch, tile, target)
     schedule_split_k(sch, name, tile.split_k, tile.block_k, tiles, target)
+
+
+def _choose_tile(sch: Schedule, name: str, found: TensorCoreTiles) -> TensorCoreTile:
+    """The default tile, or another; a warp-specialized one only where it is possible."""
+    default = found.default
+    while default.fallback is not None and not _can_warp_specialize(sch, name, default):
+        default = default.fallback
+
+    def possible() -> dict[str, TensorCoreTile]:
+        fitting = (
+            t
+            for t in found.tiles
+            if t.mainloop is not Mainloop.WARP_SPECIALIZED or _can_warp_specialize(sch, name, t)
+        )
+        return {t.spelling: t for t in fitting}
+
+    def us(spelling: str) -> float:
+        return found.us(default if spelling == default.spelling else possible()[spelling])
+
+    taken = sch.choose(f"{name}.tile", default.spelling, possible, us)
+    return default if taken == default.spelling else possible()[taken]
+
+
+def _choose_stages(
+    sch: Schedule, name: str, tile: TensorCoreTile, found: TensorCoreTiles
+) -> TensorCoreTile:
+    """The tile with as many pipeline stages as it has by default, or as fit in shared memory."""
+    limit = found.target.max_shared_per_block // (tile.shared // tile.stages)
+    most = max(tile.stages, min(limit, MAX_STAGES))
+    stages = sch.choose(f"{name}.stages", tile.stages, lambda: range(2, most + 1))
+    return replace(tile, stages=stages)
 
 
 def _can_warp_specialize(sch: Schedule, name: str, tile: TensorCoreTile) -> bool:
@@ -124,8 +161,7 @@ def _schedule_tiles(
         sch.bind(loop, "warp")
     for loop in (k1, *again):
         sch.unroll(loop)
-    uses_tma = tile.wgmma and tile.mainloop is not Mainloop.CP_ASYNC
-    tma = uses_tma and _are_tma_loadable(sch, tile, name)
+    tma = tile.wgmma and _are_tma_loadable(sch, tile, name) and _choose_tma(sch, name, tile)
     for copied in (f"{name}.left", f"{name}.right"):
         if tma:
             _tma_load(sch, copied, k0)
@@ -152,6 +188,14 @@ def _schedule_tiles(
         sch.annotate(k0, PIPELINE_STAGES.key, _stages(sch, k0, tile))
 
 
+def _choose_tma(sch: Schedule, name: str, tile: TensorCoreTile) -> bool:
+    """Whether TMA copies tiles, not threads: it must where it rounds, or where warps specialize."""
+    default = tile.mainloop is not Mainloop.CP_ASYNC
+    if tile.mainloop is Mainloop.WARP_SPECIALIZED or tile.operand_bytes == F32.bytes:
+        return default
+    return sch.choose(f"{name}.tma", default, lambda: (False, True))
+
+
 def _stages(sch: Schedule, step: str, tile: TensorCoreTile) -> int:
     """The pipeline stages, no more than there are k-tiles.
 
@@ -167,7 +211,10 @@ def _rasterize(sch: Schedule, batch: str, rows: str, columns: str) -> str:
     Tiles that run at the same time then share both operands: less L2 traffic.
     """
     (count,) = (as_int(loop.extent) for loop in loops(sch.func.body) if loop.name == rows)
-    group = max(n for n in range(1, GROUP_M + 1) if (count or 1) % n == 0)
+    groups_of = [n for n in range(1, 2 * GROUP_M + 1) if (count or 1) % n == 0]
+    group = sch.choose(
+        f"{rows}.group", max(n for n in groups_of if n <= GROUP_M), lambda: groups_of
+    )
     if group == 1:
         return str(sch.fuse(batch, rows, columns))
     groups, row = sch.split(rows, [None, group])

@@ -78,11 +78,13 @@ class TensorCoreTile:
 
     @property
     def spelling(self) -> str:
-        """`128 x 256 x 64, 4 stages, persistent`: what distinguishes it, for a report."""
+        """`128 x 256 x 64, 8 x 1 warps, wgmma, 4 stages, persistent`: what distinguishes it."""
         split = f", K in {self.split_k} parts" if self.split_k > 1 else ""
+        how = "wgmma" if self.wgmma else "mma"
+        groups = f" in {self.consumer_groups} groups" if self.consumer_groups > 1 else ""
         return (
-            f"{' x '.join(map(str, self.sides))}, {self.stages} stages, "
-            f"{self.scheduler.value}{split}"
+            f"{' x '.join(map(str, self.sides))}, {self.warps_m} x {self.warps_n} warps{groups}, "
+            f"{how}, {self.stages} stages, {self.scheduler.value}{split}"
         )
 
     @property

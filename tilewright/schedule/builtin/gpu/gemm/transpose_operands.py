@@ -56,7 +56,8 @@ def transpose_operands(sch: Schedule, name: str, target: GpuTarget) -> None:
     if k_major and not all(orders.values()):
         return
     for operand, order in orders.items():
-        if order:
+        asked = f"{name}.transpose.{operand}"
+        if order and (k_major or sch.choose(asked, True, lambda: (False, True))):
             copy = str(sch.cache_read(name, operand, "global"))
             sch.transform_layout(copy, [(d, 0, 0) for d in order])
 
