@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 import time
@@ -295,3 +296,33 @@ def test_a_model_that_fails_costs_itself(
 def test_the_most_telling_models_come_first(models: ModuleType) -> None:
     jobs = models.in_order(["lstm", "resnet50"], [1, 32])
     assert jobs == [("resnet50", 1), ("resnet50", 32), ("lstm", 1), ("lstm", 32)]
+
+
+def test_tuning_keeps_what_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = importlib.util.spec_from_file_location("gpu_tuning", GPU / "tuning.py")
+    assert spec is not None
+    assert spec.loader is not None
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+
+    def fails(*_: object) -> None:
+        raise ValueError("no such thing")
+
+    def asked(model: str, name: str, out: Path, limit: float, report: Any) -> None:
+        assert 0 < limit <= 60 * program.PEER_SHARE
+        report.note(model, **{f"{name}_ms": 2.0})
+
+    monkeypatch.setattr(program, "ours", fails)
+    monkeypatch.setattr(program, "ask_peer", asked)
+    out = tmp_path / "out"
+    monkeypatch.setattr(sys, "argv", ["tuning.py", "--minutes", "1", "--out", str(out), "llama"])
+    program.main()
+    known = json.loads((out / "tuning.json").read_text())["llama"]
+    assert known["ours_failed"] == "ValueError: no such thing"
+    assert known["eager_ms"] == known["autotune_ms"] == 2.0
+    assert "llama: eager_ms 2.0000" in capsys.readouterr().out
+    again = program.Report(out)
+    again.note("llama", gain=1.5)
+    assert again.figures["llama"].keys() >= {"eager_ms", "gain"}

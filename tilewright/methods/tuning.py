@@ -242,9 +242,10 @@ _MODELS = (
         "the assembly; the weights are fitted once per machine.",
         files=(
             "tilewright/tune/features/performance_model.py",
+            "tilewright/tune/features/gpu_performance.py",
             "tilewright/tune/cost/analytical.py",
         ),
-        missing="features of the assembly; weights fitted per machine; GPUs",
+        missing="features of the assembly; weights fitted per machine",
         command="tilewright lab accuracy --cost-models analytical,lightgbm --train 40 --seeds 3",
         result=MethodResult("Kendall's tau of `analytical` on gemm_512: 0.53", FEATURES),
     ),

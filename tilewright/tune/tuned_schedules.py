@@ -15,9 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from tilewright.core.errors import ConfigError
 from tilewright.core.node import node
-from tilewright.target.cpu import CpuTarget
 from tilewright.target.target import Target
 from tilewright.tune.records import Record, Records
 from tilewright.tune.target_key import is_similar, target_text
@@ -93,12 +91,6 @@ class TunedSchedules:
 
 def read_tuned_schedules(path: Path, target: Target, nearest: bool = False) -> TunedSchedules:
     """The tuned schedules in a file for a target; with `nearest` also of similar machines."""
-    if not isinstance(target, CpuTarget):
-        raise ConfigError(
-            "tuned.target",
-            f"records are of processors, not of {target.cpu}",
-            help="compile for it without records",
-        )
     with Records(path, read_only=True) as records:
         if not nearest:
             return TunedSchedules(records.comparisons(target_text(target)))

@@ -110,6 +110,12 @@ class FakeDriver:
 
     download = copy = upload
 
+    def fill(self, to: int, byte: int, size: int, stream: int) -> None:
+        ctypes.memset(to, byte, size)
+
+    def l2(self) -> int:
+        return 512
+
     def load_module(self, code: bytes, name: str) -> int:
         assert b".entry" in code
         return len(name)

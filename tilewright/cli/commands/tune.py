@@ -2,6 +2,7 @@
 
 tilewright tune model.onnx --trials 512 --db records.db
 tilewright tune model.onnx --budget 5m                      # the best that is found in that time
+tilewright tune model.onnx --target cuda --precision fp16   # on the GPU of this machine
 tilewright tune model.onnx --cluster 10.0.0.1:6379          # on all machines like this one
 tilewright tune model.onnx --pretrain-from other.db         # a cost model that learnt from others
 tilewright compile model.onnx --tuned records.db
@@ -24,6 +25,7 @@ from tilewright.cli.options import (
     model_argument,
     parse_dims,
     precision_option,
+    target_option,
     threads_option,
 )
 from tilewright.cli.output import print_json, print_table, progress
@@ -32,6 +34,7 @@ from tilewright.core.errors import ConfigError
 if TYPE_CHECKING:
     from tilewright.driver.tuning.end_to_end import Latency
     from tilewright.driver.tuning.session import OpenMeasurer, SearchSettings, TuningReport
+    from tilewright.target.target import Target
 
 COUNT = click.IntRange(min=1)
 TRIALS = 512
@@ -97,6 +100,7 @@ def seconds(_: click.Context, __: click.Parameter, given: str | None) -> float |
     callback=parse_dims,
     help="Measure where a size that stays symbolic has this value; may be repeated.",
 )
+@target_option
 @precision_option
 @threads_option
 @json_option
@@ -116,11 +120,12 @@ def tune_command(
     cluster: str | None,
     dims: Mapping[str, int],
     sizes: Mapping[str, int],
+    target: str,
     precision: str,
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Search for schedules of MODEL's kernels that are faster on this machine.
+    """Search for schedules of MODEL's kernels that are faster on this machine, or on its GPU.
 
     What is measured goes into the file of records at once, and a later call goes on from there.
     Ctrl-C ends the search, and what it has found is compared with the built-in schedules; a second
@@ -131,17 +136,15 @@ def tune_command(
     """
     from tilewright.cli.commands.tune_progress import watching
     from tilewright.cli.source import read_source
-    from tilewright.driver.precision import check_precision
     from tilewright.driver.tuning.end_to_end import TuningModel
     from tilewright.driver.tuning.session import SearchSettings, TuningSession, tasks_of
-    from tilewright.target.host import host
     from tilewright.tune.records import Records, TunedSizes
 
     if trials is None and budget is None:
         trials = TRIALS
-    source, count = read_source(model), threads or host().cores
-    whole = TuningModel(source, host(), dims, check_precision(precision), sizes, count)
-    with _pretrained(pretrain_from, cost) as known_cost:
+    machine, count = _machine(target, precision, threads)
+    whole = TuningModel(read_source(model), machine, dims, precision, sizes, count)
+    with _pretrained(pretrain_from, cost, machine) as known_cost:
         method = _method(strategy, known_cost)
         settings = SearchSettings(trials, budget, batch, method, scheduler, space, seed, cold_cache)
         _check_names(settings)
@@ -160,8 +163,36 @@ def tune_command(
                 _print(model, db, report)
 
 
+def _machine(name: str, precision: str, threads: int | None) -> tuple[Target, int]:
+    """What is tuned for, and the threads of the processor that its models run on."""
+    from tilewright.core.host.cuda_device import cuda_device
+    from tilewright.driver.precision import check_precision, machine_for
+    from tilewright.target.gpu import GpuTarget
+    from tilewright.target.host import host
+    from tilewright.target.registry import resolve_target
+
+    machine = machine_for(resolve_target(name), check_precision(precision))
+    if not isinstance(machine, GpuTarget):
+        return machine, threads or host().cores
+    if cuda_device() is None:
+        raise ConfigError(
+            "tune.no-gpu",
+            f"schedules for {name} are measured on a GPU, and this machine has none",
+            help="tune on a machine that has one; its records are good for compiling here",
+        )
+    if threads:
+        raise ConfigError(
+            "tune.threads",
+            f"{threads} threads of the processor for a model that runs on a GPU",
+            help="leave --threads out",
+        )
+    return machine, 0
+
+
 @contextmanager
-def _pretrained(records: tuple[Path, ...], cost: str | None) -> Iterator[str | None]:
+def _pretrained(
+    records: tuple[Path, ...], cost: str | None, machine: Target
+) -> Iterator[str | None]:
     """The cost model by name: one that is pre-trained on records, where some are given."""
     if not records:
         yield cost
@@ -172,11 +203,10 @@ def _pretrained(records: tuple[Path, ...], cost: str | None) -> Iterator[str | N
             "--pretrain-from makes a cost model of its own",
             help="leave --cost out",
         )
-    from tilewright.target.host import host
     from tilewright.tune.cost.pretrained import pretrain, write_model
     from tilewright.tune.cost.training_data import read_training_data
 
-    tasks = [task for path in records for task in read_training_data(path, host())]
+    tasks = [task for path in records for task in read_training_data(path, machine)]
     with TemporaryDirectory() as folder:
         file = Path(folder) / "model.txt"
         write_model(file, pretrain(tasks))

@@ -9,11 +9,10 @@ import time
 
 from tilewright.core.errors import Error
 from tilewright.driver.kernel.backend import backend_of
-from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.trace import Trace, parse_trace
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 from tilewright.tune.tuned_schedules import TunedSchedule, TunedSchedules
 from tilewright.tune.workload import workload_hash, workload_text
 
@@ -26,7 +25,7 @@ class RecordedSchedules:
     def __init__(self, schedules: TunedSchedules) -> None:
         self.schedules = schedules
 
-    def __call__(self, func: Func, constants: frozenset[str], target: CpuTarget) -> ScheduledFunc:
+    def __call__(self, func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
         """The tuned schedule of a function, or the built-in one."""
         builtin = backend_of(target).schedule(func, constants, target)
         text = workload_text(func, constants)
@@ -48,14 +47,14 @@ def replay(trace: str) -> Trace:
 
 
 def _replayed(
-    schedule: TunedSchedule, func: Func, target: CpuTarget, builtin: ScheduledFunc
+    schedule: TunedSchedule, func: Func, target: Target, builtin: ScheduledFunc
 ) -> ScheduledFunc:
     """A tuned schedule's trace on a function; one for other sizes is checked first."""
     try:
         trace = replay(schedule.trace)
         made = trace.replay(func, legality=not schedule.exact)
         if not schedule.exact:
-            finalize(made, target)
+            backend_of(target).finalize(made, target)
     except (Error, AssertionError) as error:
         # A primitive that is given what was never meant for it may fail in any way it checks.
         why = str(error).partition("\n")[0] or type(error).__name__

@@ -17,15 +17,18 @@ from tilewright.driver.kernel.backend import ScheduleProvider
 from tilewright.driver.options import CompileOptions
 from tilewright.driver.random_inputs import random_array
 from tilewright.driver.tuning.apply_records import RecordedSchedules
+from tilewright.driver.tuning.data_sheet_roofline import data_sheet_roofline
 from tilewright.driver.tuning.paired_comparison import compare_twice
 from tilewright.driver.tuning.task_files import write_arrays
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TYPICAL_SIZE, TensorType
 from tilewright.runtime.container import read_container
-from tilewright.runtime.cpu.executable import Executable
+from tilewright.runtime.load import open_model
 from tilewright.runtime.profile import KernelTime
 from tilewright.runtime.roofline.machine_roofline import machine_roofline
-from tilewright.target.cpu import CpuTarget
+from tilewright.runtime.roofline.roofline import Roofline
+from tilewright.target.gpu import GpuTarget
+from tilewright.target.target import Target
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measures
 from tilewright.tune.measure.significance import Comparison, least_shown
@@ -42,10 +45,13 @@ RUNS = 3
 
 @dataclass(frozen=True)
 class TuningModel:
-    """What is tuned: a model and how it is compiled; `sizes` are for those left symbolic."""
+    """What is tuned: a model and how it is compiled; `sizes` are for those left symbolic.
+
+    `threads` are those of the processor: 0 for a model that runs on a GPU.
+    """
 
     source: Any
-    target: CpuTarget
+    target: Target
     dims: Mapping[str, int]
     precision: str
     sizes: Mapping[str, int]
@@ -81,9 +87,8 @@ class WholeModel:
         except Error:  # not every model takes random inputs; the comparison reports that
             return {}
         inputs = [np.load(path) for path in job.inputs]
-        with Executable(read_container(self._plain)) as loaded:
-            loaded.set_threads(self.model.threads)
-            profile = loaded.profile(*inputs, runs=RUNS, roofline=machine_roofline(loaded.threads))
+        with open_model(read_container(self._plain), threads=self.model.threads) as loaded:
+            profile = loaded.profile(*inputs, runs=RUNS, roofline=self._roofline(loaded.threads))
         return {row.name: row for row in profile.by_kernel()}
 
     def compare(self, records: Path, measurer: Measures) -> Latency:
@@ -105,6 +110,12 @@ class WholeModel:
         least = least_shown(after, before)
         return Latency(typical(before), typical(after), outcome.result, least)
 
+    def _roofline(self, threads: int) -> Roofline:
+        """What the machine can do: measured of a processor, of a GPU as its data sheet says."""
+        if isinstance(self.model.target, GpuTarget):
+            return data_sheet_roofline(self.model.target)
+        return machine_roofline(threads)
+
     def _compile(self, path: Path, schedule: ScheduleProvider | None) -> Graph:
         m = self.model
         options = CompileOptions(m.target, m.precision, m.dims, schedules=schedule)
@@ -116,7 +127,7 @@ class WholeModel:
         """The model compiled, inputs drawn at random, and what it gives for them."""
         if self._job is None:
             inputs = _inputs(self._compile(self._plain, None), self.model.sizes)
-            with Executable(read_container(self._plain)) as loaded:
+            with open_model(read_container(self._plain)) as loaded:
                 result = loaded(*inputs)
             outputs = result if isinstance(result, tuple) else (result,)
             given = write_arrays(self.folder, "model-in", inputs)

@@ -25,9 +25,9 @@ from tilewright.ir.graph.dims import symbols_of
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import TYPICAL_SIZE, TensorType, Type
-from tilewright.schedule.builtin.cpu.select_rule import schedule_func
+from tilewright.schedule.builtin.for_target import schedule_for
 from tilewright.schedule.builtin.rules import ScheduledFunc
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 from tilewright.tune.task_scheduler.task_scheduler import Task
 from tilewright.tune.workload import workload_hash, workload_text
 
@@ -78,7 +78,7 @@ class Extraction:
 
 def extract_tasks(
     source: Any,
-    target: CpuTarget,
+    target: Target,
     dims: Mapping[str, int] | None = None,
     precision: str = "f32",
     sizes: Mapping[str, int] | None = None,
@@ -108,13 +108,13 @@ def extract_tasks(
 
 
 def _built(
-    source: Any, target: CpuTarget, dims: Mapping[str, int], precision: str
+    source: Any, target: Target, dims: Mapping[str, int], precision: str
 ) -> tuple[ModelBuild, dict[str, Scheduled]]:
     """A model built without code, and what was scheduled for it, by kernel."""
     seen: dict[str, Scheduled] = {}
 
-    def schedule(func: Func, constants: frozenset[str], target: CpuTarget) -> ScheduledFunc:
-        made = schedule_func(func, constants, target)
+    def schedule(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+        made = schedule_for(func, constants, target)
         seen[func.name] = Scheduled(func, constants, str(made.trace), made.rule)
         return made
 

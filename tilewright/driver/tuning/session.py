@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from tilewright.core.errors import ExecutionError, TuneError
+from tilewright.core.worker.process import Limits
 from tilewright.driver.tuning.budget import Budget
 from tilewright.driver.tuning.end_to_end import Latency, TuningModel, WholeModel
 from tilewright.driver.tuning.extract_tasks import Extraction, TuningTask, extract_tasks
@@ -30,6 +31,8 @@ from tilewright.driver.tuning.task_search import RecordWriter, TaskSearch
 from tilewright.driver.tuning.unchecked_space import UncheckedSpace
 from tilewright.driver.tuning.validate import decide, finalists, rejected, winner
 from tilewright.runtime.profile import KernelTime
+from tilewright.target.gpu import GpuTarget
+from tilewright.target.host import host
 from tilewright.tune.candidate import Result
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer, Measures, MeasureSettings
@@ -44,6 +47,11 @@ from tilewright.tune.tuned_schedules import NO_DIFFERENCE, SLOWER
 
 _LOG = logging.getLogger(__name__)
 BUILD_WORKER = (sys.executable, "-m", "tilewright.driver.tuning.build_worker")
+# The driver of a GPU takes more of a process's memory than a model does, and assembles kernels as
+# it loads them.
+GPU_MEASURING = MeasureSettings(
+    run_seconds=20.0, load_seconds=180.0, limits=Limits(memory=64 << 30)
+)
 OpenMeasurer = Callable[[MeasureSettings], AbstractContextManager[Measures]]
 
 
@@ -64,6 +72,8 @@ class SearchSettings:
     space: str = "constructed"
     seed: int = 0
     cold: bool = False
+    # Whether traces are checked with isl before they are built; results are compared in any case.
+    checked: bool = True
 
 
 def tasks_of(model: TuningModel, settings: SearchSettings) -> Extraction:
@@ -120,7 +130,7 @@ class TuningSession:
         tasks = tasks or tasks_of(model, settings)
         conditions = [("threads", str(model.threads)), ("cold", str(settings.cold))]
         self.writer = RecordWriter(
-            records, target_text(model.target), versions(), tuple(conditions)
+            records, target_text(model.target), versions(model.target), tuple(conditions)
         )
         self.report.searches = [self._search_of(task) for task in tasks.tasks]
         self.report.skipped = tasks.skipped
@@ -168,16 +178,21 @@ class TuningSession:
         return self.report
 
     def _measurer(self) -> AbstractContextManager[Measures]:
-        cores, seconds = self.model.target.cores, self.budget.comparison_seconds
-        return self.open_measurer(MeasureSettings(builders=cores, model_seconds=seconds))
+        target, seconds = self.model.target, self.budget.comparison_seconds
+        if isinstance(target, GpuTarget):
+            return self.open_measurer(
+                replace(GPU_MEASURING, builders=host().cores, model_seconds=seconds)
+            )
+        return self.open_measurer(MeasureSettings(builders=target.cores, model_seconds=seconds))
 
     def _job(self, search: TaskSearch, folder: Path) -> Job | None:
         """The files of a task; none where sizes were taken that its kernel is not for."""
         task, target = search.task, self.model.target
         if task.workload not in self._jobs:
-            threads, cold = self.model.threads, self.settings.cold
+            settings, threads = self.settings, self.model.threads
+            place = folder / task.workload
             try:
-                job = write_task(folder / task.workload, task, target, threads, cold)
+                job = write_task(place, task, target, threads, settings.cold, settings.checked)
             except ExecutionError as error:
                 search.problem = error.message
                 return None

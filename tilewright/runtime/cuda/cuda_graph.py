@@ -106,6 +106,53 @@ def ranges_of(start: int, span: Sequence[Any], sizes: Mapping[str, int]) -> list
     return [(one, one + run) for one in starts]
 
 
+def placed(recorded: RecordedLaunch, places: Sequence[int]) -> tuple[int, ...]:
+    """The parameters of a launch with inputs and outputs at these addresses."""
+    words = list(recorded.words)
+    for position in recorded.used:
+        if words[position] >= _FIRST:
+            port, behind = divmod(words[position] - _FIRST, _EACH)
+            words[position] = places[port] + behind
+    return tuple(words)
+
+
+class RepeatedGraph:
+    """Recorded launches as one CUDA graph that does them several times, each after the one before.
+
+    Each time inputs and outputs are at the next of `places`.
+    """
+
+    def __init__(
+        self, driver: Driver, launches: Sequence[RecordedLaunch], places: Sequence[Sequence[int]]
+    ) -> None:
+        self._driver = driver
+        self._graph, self._ready = driver.create_graph(), 0
+        earlier = dependences([recorded.access for recorded in launches])
+        followed = {n for those in earlier for n in those}
+        last: list[int] = []
+        try:
+            for there in places:
+                nodes: list[int] = []
+                for recorded, those in zip(launches, earlier, strict=True):
+                    given = Arguments(placed(recorded, there), recorded.matrices)
+                    about = (recorded.function, recorded.shape, given, recorded.name)
+                    before = [nodes[n] for n in those] or last
+                    nodes.append(driver.add_node(self._graph, before, *about))
+                last = [node for n, node in enumerate(nodes) if n not in followed]
+            self._ready = driver.instantiate(self._graph)
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, stream: int) -> None:
+        """Do all of it."""
+        self._driver.launch_graph(self._ready, stream)
+
+    def close(self) -> None:
+        """Destroy the graph."""
+        self._driver.destroy_graph(self._graph, self._ready)
+
+
 class CudaGraph:
     """Recorded launches as a CUDA graph; independent ones run concurrently.
 

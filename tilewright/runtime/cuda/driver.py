@@ -65,6 +65,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuGraphExecDestroy": (_PTR,),
 }
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
+_L2_SIZE = 38
 _LOG_BUFFER, _LOG_SIZE = 5, 6
 _DYNAMIC_SHARED, _SHARED_SHARE = 8, 9
 _LOG_BYTES = 8192
@@ -115,6 +116,10 @@ class Driver:
         major, minor = (self._attribute(a) for a in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR))
         return major, minor
 
+    def l2(self) -> int:
+        """The bytes of the GPU's L2 cache."""
+        return self._attribute(_L2_SIZE)
+
     def _attribute(self, number: int) -> int:
         value = ctypes.c_int()
         arguments = (ctypes.byref(value), number, self._device)
@@ -158,6 +163,10 @@ class Driver:
     def copy(self, to: int, source: int, size: int, stream: int) -> None:
         """Copy within the GPU."""
         self._call("cuMemcpyDtoDAsync_v2", to, source, size, stream, doing="copying on the GPU")
+
+    def fill(self, to: int, byte: int, size: int, stream: int) -> None:
+        """Set every byte of device memory."""
+        self._call("cuMemsetD8Async", to, byte, size, stream, doing="filling memory")
 
     def create_stream(self) -> int:
         """Create a stream."""

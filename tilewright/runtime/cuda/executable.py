@@ -25,6 +25,7 @@ from tilewright.runtime.cuda.dlpack import CUDA, CUDA_MANAGED, Borrowed
 from tilewright.runtime.cuda.driver import Driver, open_driver
 from tilewright.runtime.cuda.execution_context import CudaExecutionContext
 from tilewright.runtime.cuda.memory_pool import Pool
+from tilewright.runtime.cuda.rotated_runs import RotatedRuns
 from tilewright.runtime.host_memory import address
 from tilewright.runtime.model import CompiledModel
 from tilewright.runtime.shape_plan import ShapePlan, ShapePlanner
@@ -117,6 +118,18 @@ class CudaExecutable(CompiledModel):
             context.put_staged(arrays)
             self._check(context.compute(), plan)
             return [self._graph_time(context) for _ in range(runs)]
+
+    def rotated(self, *args: Any, caches: float = 2.0, flush: bool = False) -> RotatedRuns:
+        """Runs to be timed, on copies of the inputs and outputs; see `RotatedRuns`.
+
+        The copies take `caches` times what the L2 cache holds.
+        """
+        with self._lock:
+            arrays, plan = self._bind(args)
+            context = self._context(plan)
+            context.put_staged(arrays)
+            self._check(context.compute(), plan)
+            return RotatedRuns(context, int(caches * context.driver.l2()), flush)
 
     def use_stream(self, stream: int | None) -> None:
         """Do what calls with arrays on the GPU ask for in this stream, and do not wait for it.

@@ -15,7 +15,12 @@ import numpy as np
 
 from tilewright.core.config import config
 from tilewright.runtime.arena_layout import arena_layout
-from tilewright.runtime.cuda.cuda_graph import CudaGraph, LaunchRecorder, placeholders
+from tilewright.runtime.cuda.cuda_graph import (
+    CudaGraph,
+    LaunchRecorder,
+    RecordedLaunch,
+    placeholders,
+)
 from tilewright.runtime.cuda.dlpack import Borrowed
 from tilewright.runtime.cuda.driver import RUNNING, Driver
 from tilewright.runtime.cuda.plan_executor import (
@@ -128,17 +133,28 @@ class CudaExecutionContext:
         if not self._is_capturable or config().gpu_sync:
             return self.launch_all(places=places)
         if self._choices not in self._graphs:
-            recorder = LaunchRecorder(self.program["kernels"])
-            status = self._run(recorder, placeholders(len(self.bytes)))
+            status, launches = self._record()
             if status:
                 return status
-            if recorder.copies:
+            if launches is None:
                 return self.launch_all(places=places)
             if len(self._graphs) >= MAX_GRAPHS:
                 self._graphs.pop(next(iter(self._graphs))).close()
-            self._graphs[self._choices] = CudaGraph(self.driver, recorder.launches, places)
+            self._graphs[self._choices] = CudaGraph(self.driver, launches, places)
         self._graphs[self._choices].run(places, self.stream)
         return 0
+
+    def recorded(self) -> list[RecordedLaunch] | None:
+        """What a run launches, if a CUDA graph can have it."""
+        if not self._is_capturable or config().gpu_sync:
+            return None
+        return self._record()[1]
+
+    def _record(self) -> tuple[int, list[RecordedLaunch] | None]:
+        """The status of a run that is only recorded, and its launches; none where it copies."""
+        recorder = LaunchRecorder(self.program["kernels"])
+        status = self._run(recorder, placeholders(len(self.bytes)))
+        return status, None if status or recorder.copies else recorder.launches
 
     def take_reports(self) -> Sequence[int] | None:
         """The words of index checks if one of them has failed since they were last taken.

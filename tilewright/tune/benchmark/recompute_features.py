@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tilewright.core.errors import Error, TuneError
 from tilewright.schedule.trace import parse_trace
-from tilewright.tune.features.program import feature_names, program_features
+from tilewright.tune.features.program import feature_names, features_for
 from tilewright.tune.space.tabular import TabularEntry, TabularSpace
 from tilewright.tune.target_key import parse_target
 from tilewright.tune.workload import parse_workload
@@ -22,7 +22,7 @@ def refreshed(space: TabularSpace) -> TabularSpace:
         func, _ = parse_workload(about.workload)
         target = parse_target(about.target)
         rows = {
-            trace: tuple(program_features(parse_trace(trace).replay(func), target).tolist())
+            trace: tuple(features_for(parse_trace(trace).replay(func), target).tolist())
             for trace in dict.fromkeys(one.trace for one in space.programs.values())
         }
     except (Error, ValueError, TypeError) as error:

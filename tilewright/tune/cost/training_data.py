@@ -17,9 +17,9 @@ import numpy as np
 from tilewright.core.errors import ConfigError, Error
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.trace import parse_trace
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 from tilewright.tune.cost.pretrained import Measured
-from tilewright.tune.features.program import program_features
+from tilewright.tune.features.program import features_for
 from tilewright.tune.records import Pairs, Record, Records
 from tilewright.tune.target_key import is_similar, parse_target
 from tilewright.tune.workload import parse_workload
@@ -30,7 +30,7 @@ MAX_PROGRAMS_PER_TASK = 128
 MIN_PROGRAMS = 8
 
 
-def recorded_tasks(records: Records, target: CpuTarget) -> list[Measured]:
+def recorded_tasks(records: Records, target: Target) -> list[Measured]:
     """Features and seconds of each task that was measured on machines like `target`."""
     texts = records.workloads()
     found: dict[tuple[str, str, Pairs], dict[str, Record]] = {}
@@ -47,7 +47,7 @@ def recorded_tasks(records: Records, target: CpuTarget) -> list[Measured]:
     return [task for task in tasks if np.isfinite(task[1]).sum() >= MIN_PROGRAMS]
 
 
-def read_training_data(path: Path, target: CpuTarget) -> list[Measured]:
+def read_training_data(path: Path, target: Target) -> list[Measured]:
     """The tasks of a file of records; an error if there are none for the target."""
     with Records(path, read_only=True) as records:
         tasks = recorded_tasks(records, target)
@@ -60,7 +60,7 @@ def read_training_data(path: Path, target: CpuTarget) -> list[Measured]:
     return tasks
 
 
-def _measured(workload: str, target: CpuTarget, records: Iterable[Record]) -> Measured:
+def _measured(workload: str, target: Target, records: Iterable[Record]) -> Measured:
     """The rows of programs that can still be made; infinite seconds for what failed."""
     rows, seconds = [], []
     try:
@@ -74,8 +74,8 @@ def _measured(workload: str, target: CpuTarget, records: Iterable[Record]) -> Me
     return np.array(rows), np.array(seconds)
 
 
-def _row(func: Func, target: CpuTarget, record: Record) -> tuple[np.ndarray, Record] | None:
+def _row(func: Func, target: Target, record: Record) -> tuple[np.ndarray, Record] | None:
     try:
-        return program_features(parse_trace(record.trace).replay(func), target), record
+        return features_for(parse_trace(record.trace).replay(func), target), record
     except Error:  # a trace that no longer replays is an error of that record only
         return None

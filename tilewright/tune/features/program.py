@@ -16,9 +16,12 @@ import numpy as np
 from tilewright.ir.loop.nodes import Buffer, Func
 from tilewright.ir.loop.walk import buffers
 from tilewright.target.cpu import CpuTarget
+from tilewright.target.gpu import GpuTarget
 from tilewright.target.registry import CPUS
+from tilewright.target.target import Target
 from tilewright.tune.features.accesses import Statement, statements_of
 from tilewright.tune.features.columns import log, statement_columns
+from tilewright.tune.features.gpu_program import gpu_feature_names, gpu_program_features
 from tilewright.tune.features.index_footprint import footprint
 from tilewright.tune.features.op_counts import KINDS
 from tilewright.tune.features.performance_model import estimate, estimate_all
@@ -29,8 +32,20 @@ DETAILED_STATEMENTS = 2
 ESTIMATE = "program.cycles"
 
 
+def features_for(func: Func, target: Target) -> np.ndarray:
+    """The row of a function that is scheduled for a machine, the estimate first."""
+    if isinstance(target, GpuTarget):
+        return gpu_program_features(func, target)
+    return program_features(func, target)
+
+
+def fewest_columns() -> int:
+    """The columns that a row has at least, for whichever machine it is."""
+    return min(len(feature_names()), len(gpu_feature_names()))
+
+
 def program_features(func: Func, target: CpuTarget) -> np.ndarray:
-    """The row of a scheduled function."""
+    """The row of a function scheduled for a processor."""
     known = buffers(func)
     found = statements_of(func, known)
     costs, cycles = estimate_all(found, target)

@@ -1,8 +1,8 @@
 """Candidates built side by side, each in one of several worker processes.
 
 The pool knows nothing of compilers: it is given the command that starts a worker, which takes
-requests `{"workload": folder, "trace": text or null, "target": text, "out": path}`, writes the
-model to `out` and replies `{}`. A trace of null asks for the built-in schedule.
+requests with the fields of `BuildRequest`, writes the model to `out` and replies `{}`. A trace of
+null asks for the built-in schedule.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from tilewright.tune.measure.workers import RETRIED_FAILURES, check_started, tun
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """What a build worker is asked for; the fields are those of the JSON object."""
+    """What a build worker is asked for; the fields are those of the JSON object.
+
+    A trace that is `checked` must keep every dependence.
+    """
 
     workload: str
     trace: str | None
     target: str
     out: str
+    checked: bool = True
 
 
 class BuildPool:

@@ -17,7 +17,8 @@ class Job:
     `workload` is a folder that the build worker understands, `target` what it builds for. `inputs`
     and `expected` are `.npy` files in the order of the model's inputs and outputs; a type that
     NumPy has no name for is stored as its bytes. `threads` of 0 are as many as the model says.
-    Where a model would find its operands outside the caches, `cold` has them there.
+    Where a model would find its operands outside the caches, `cold` has them there. Traces are
+    `checked` with isl before they are built.
     """
 
     workload: Path
@@ -27,3 +28,4 @@ class Job:
     threads: int = 0
     cold: bool = False
     tolerance: Mapping[str, float] = field(default_factory=lambda: TOLERANCE)
+    checked: bool = True

@@ -39,7 +39,8 @@ OnResult = Callable[[Result, str], object]
 class MeasureSettings:
     """Seconds that building and running a candidate may take, what workers may use, and so on.
 
-    Two programs are compared in as many `rounds` as it takes, within these bounds.
+    Loading two whole models may take `load_seconds` more: the driver of a GPU assembles their
+    kernels. Two programs are compared in as many `rounds` as it takes, within these bounds.
     """
 
     builders: int = 2
@@ -50,6 +51,7 @@ class MeasureSettings:
     rounds: tuple[int, int] = (40, 400)
     rounds_seconds: float = 3.0
     model_seconds: float = 12.0
+    load_seconds: float = 0.0
 
 
 class Measures(Protocol):
@@ -162,7 +164,7 @@ class Measurer:
             if failures:
                 return Comparison(math.inf, 1.0, False, failures[0])
             paths = [path for path, _ in built]
-            return self._compare(job, paths, self.settings.rounds_seconds)
+            return self._compare(job, paths, self.settings.rounds_seconds, 0.0)
         finally:
             for path, _ in built:
                 path.unlink(missing_ok=True)
@@ -172,12 +174,15 @@ class Measurer:
 
         They take longer than kernels, and differ less.
         """
-        return self._compare(job, [first, second], self.settings.model_seconds)
+        settings = self.settings
+        return self._compare(job, [first, second], settings.model_seconds, settings.load_seconds)
 
-    def _compare(self, job: Job, models: Sequence[Path], seconds: float) -> Comparison:
+    def _compare(
+        self, job: Job, models: Sequence[Path], seconds: float, loading: float
+    ) -> Comparison:
         settings = self.settings
         how = {"rounds": settings.rounds, "seconds": seconds}
-        answer = self._run(job, models, settings.run_seconds + seconds, how)
+        answer = self._run(job, models, settings.run_seconds + loading + seconds, how)
         if answer.failure:
             return Comparison(math.inf, 1.0, False, answer.failure)
         return faster(*answer.reply["times"])
@@ -189,7 +194,7 @@ class Measurer:
             paths.append(self.folder / f"{self._built}.tw")
         answers = self._pool.build(
             [
-                BuildRequest(str(job.workload), trace, job.target, str(path))
+                BuildRequest(str(job.workload), trace, job.target, str(path), job.checked)
                 for trace, path in zip(traces, paths, strict=True)
             ]
         )

@@ -1,5 +1,8 @@
 """The process in which candidates run: `python -m tilewright.tune.measure.run_worker`.
 
+Models run where they were compiled for: on the processor, or on the GPU of this machine. There an
+illegal access makes the process unusable, so that whoever asks starts a new one after a failure.
+
 It imports the runtime and nothing of the compiler. Requests have a list of `models`, compiled files
 of one task, and the fields of its `Job`. Every model's outputs are checked before it is timed. One
 model is timed by the adaptive evaluator. Two are timed interleaved, once each in a round with the
@@ -13,7 +16,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +25,8 @@ from tilewright.runtime.binding import Port
 from tilewright.runtime.container import read_container
 from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.host_memory import aligned_empty
+from tilewright.runtime.load import open_model
+from tilewright.runtime.model import CompiledModel
 from tilewright.tune.measure.check_outputs import wrong
 from tilewright.tune.measure.evaluator import Effort, Sample, evaluate
 from tilewright.tune.measure.significance import MIN_GAIN, least_shown
@@ -31,11 +36,24 @@ MIN_CLEAN_ROUNDS = 10
 """With fewer undisturbed rounds than these, all of them count."""
 
 
+class Watch(Protocol):
+    """A model that is timed in so many runs at a time."""
+
+    runs: int
+
+    def warm(self) -> None:
+        """Run without timing."""
+
+    def sample(self) -> Sample:
+        """Seconds of one run."""
+        ...
+
+
 def run(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Load, check and time."""
     with ExitStack() as opened:
         containers = map(read_container, request["models"])
-        models = [opened.enter_context(Executable(container)) for container in containers]
+        models = [opened.enter_context(open_model(container)) for container in containers]
         inputs = _arrays(request["inputs"], models[0].inputs)
         expected = _arrays(request["expected"], models[0].outputs)
         for model in models:
@@ -44,7 +62,7 @@ def run(request: Mapping[str, Any]) -> Mapping[str, Any]:
             failure = _check(model, inputs, expected, request["tolerance"])
             if failure:
                 return {"failure": f"wrong: {failure}"}
-        watches = [Stopwatch(model, inputs, request["cold"]) for model in models]
+        watches = [_stopwatch(model, inputs, request["cold"], opened) for model in models]
         if len(watches) == 1:
             incumbent = request["incumbent"] or math.inf
             effort = Effort(**request["effort"])
@@ -53,8 +71,24 @@ def run(request: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"times": _interleaved(watches, request["rounds"], request["seconds"])}
 
 
+def _stopwatch(
+    model: CompiledModel, inputs: Sequence[np.ndarray], cold: bool, opened: ExitStack
+) -> Watch:
+    """The clock of the machine that a model is for."""
+    if isinstance(model, Executable):
+        return Stopwatch(model, inputs, cold)
+    # Imported here because few models need it.
+    from tilewright.runtime.cuda.executable import CudaExecutable
+    from tilewright.tune.measure.gpu_stopwatch import GpuStopwatch
+
+    assert isinstance(model, CudaExecutable)
+    watch = GpuStopwatch(model, inputs, cold)
+    opened.callback(watch.close)
+    return watch
+
+
 def _check(
-    model: Executable,
+    model: CompiledModel,
     inputs: Sequence[np.ndarray],
     expected: Sequence[np.ndarray],
     tolerance: Mapping[str, float],
@@ -65,7 +99,7 @@ def _check(
 
 
 def _interleaved(
-    watches: Sequence[Stopwatch], rounds: Sequence[int], seconds: float
+    watches: Sequence[Watch], rounds: Sequence[int], seconds: float
 ) -> list[list[float]]:
     """Times of the models side by side: of the undisturbed rounds, unless these are too few.
 
@@ -98,7 +132,7 @@ def _columns(rows: Sequence[Sequence[Sample]]) -> list[list[float]]:
     return [[sample.seconds for sample in column] for column in zip(*rows, strict=True)]
 
 
-def _round(watches: Sequence[Stopwatch], backwards: bool) -> list[Sample]:
+def _round(watches: Sequence[Watch], backwards: bool) -> list[Sample]:
     samples: dict[int, Sample] = {}
     order = range(len(watches))
     for which in reversed(order) if backwards else order:

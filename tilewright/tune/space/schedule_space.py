@@ -24,9 +24,9 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 from tilewright.tune.candidate import Candidate, Value
-from tilewright.tune.features.program import program_features
+from tilewright.tune.features.program import features_for
 from tilewright.tune.space.decision_trie import DecisionTrie
 from tilewright.tune.space.space import Choose, Illegal, Site, Space
 
@@ -46,7 +46,7 @@ class ScheduleSpace(Space):
     `constants` are the parameters whose layout a schedule may choose.
     """
 
-    def __init__(self, func: Func, constants: frozenset[str], target: CpuTarget) -> None:
+    def __init__(self, func: Func, constants: frozenset[str], target: Target) -> None:
         self.func_before = func
         self.constants = constants
         self.target = target
@@ -145,7 +145,7 @@ class ScheduleSpace(Space):
 
     def _row(self, candidate: Candidate) -> np.ndarray:
         if candidate not in self._rows:
-            row = program_features(self.func(candidate), self.target)
+            row = features_for(self.func(candidate), self.target)
             _keep(self._rows, candidate, row)
         return self._rows[candidate]
 

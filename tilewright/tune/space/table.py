@@ -10,12 +10,12 @@ from typing import TypeAlias
 from tilewright.core.errors import ConfigError
 from tilewright.core.registry import Registry
 from tilewright.ir.loop.nodes import Func
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 from tilewright.tune.space.schedule_space import ScheduleSpace
 from tilewright.tune.space.tabular import TabularSpace
 from tilewright.tune.space.tabular_files import read_space
 
-MakeSpace: TypeAlias = Callable[[Func, frozenset[str], CpuTarget], ScheduleSpace]
+MakeSpace: TypeAlias = Callable[[Func, frozenset[str], Target], ScheduleSpace]
 SCHEDULE_SPACES: Registry[MakeSpace] = Registry(
     "space of schedules",
     {

@@ -1,6 +1,6 @@
 """Templates: a schedule written by hand, with knobs.
 
-    def product(sch: Schedule, constants: frozenset[str], target: CpuTarget) -> None:
+    def product(sch: Schedule, constants: frozenset[str], target: Target) -> None:
         rows = sch.choose("rows", 4, lambda: (1, 2, 4, 8))
         _, row = sch.split("y.i0", [None, rows])
         sch.unroll(row)
@@ -19,10 +19,10 @@ from typing import TypeAlias
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 from tilewright.tune.space.schedule_space import ScheduleSpace
 
-Template: TypeAlias = Callable[[Schedule, frozenset[str], CpuTarget], None]
+Template: TypeAlias = Callable[[Schedule, frozenset[str], Target], None]
 
 
 class TemplateSpace(ScheduleSpace):
@@ -31,7 +31,7 @@ class TemplateSpace(ScheduleSpace):
     name = "template"
 
     def __init__(
-        self, func: Func, constants: frozenset[str], target: CpuTarget, template: Template
+        self, func: Func, constants: frozenset[str], target: Target, template: Template
     ) -> None:
         super().__init__(func, constants, target)
         self.template = template

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 from tilewright.tune.space.constructed import ConstructedSpace
 from tilewright.tune.space.schedule_space import ScheduleSpace
 from tilewright.tune.space.sketch.space import SketchSpace
@@ -30,7 +30,7 @@ class UnionSpace(ScheduleSpace):
         return self.spaces[decide("space", names[0], names)].make(decide)
 
 
-def everything(func: Func, constants: frozenset[str], target: CpuTarget) -> ScheduleSpace:
+def everything(func: Func, constants: frozenset[str], target: Target) -> ScheduleSpace:
     """Constructed schedules with their neighbourhood, and sketches."""
     parts = (ConstructedSpace, SketchSpace)
     return UnionSpace([part(func, constants, target) for part in parts])

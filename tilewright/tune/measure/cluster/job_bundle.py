@@ -28,6 +28,7 @@ def pack(job: Job, models: Iterable[Path] | None = None) -> JobBundle:
         "threads": job.threads,
         "cold": job.cold,
         "tolerance": dict(job.tolerance),
+        "checked": job.checked,
     }
 
 
@@ -39,5 +40,5 @@ def unpack(bundle: JobBundle, folder: Path) -> Job:
     inputs, expected = (
         tuple(folder / name for name in bundle[word]) for word in ("inputs", "expected")
     )
-    about = (bundle["threads"], bundle["cold"], bundle["tolerance"])
+    about = (bundle["threads"], bundle["cold"], bundle["tolerance"], bundle["checked"])
     return Job(folder, bundle["target"], inputs, expected, *about)

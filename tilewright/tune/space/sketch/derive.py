@@ -8,7 +8,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import blocks, loops_above
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 from tilewright.tune.space.sketch.annotate import annotate
 from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.state import Sketch
@@ -18,7 +18,7 @@ from tilewright.tune.space.sketch.tiling_structure import tiling_structure
 def derive(
     func: Func,
     constants: frozenset[str],
-    target: CpuTarget,
+    target: Target,
     rules: Sequence[SketchRule],
     decide: Decide,
 ) -> ScheduledFunc:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 from tilewright.tune.space.schedule_space import ScheduleSpace
 from tilewright.tune.space.sketch.derive import derive
 from tilewright.tune.space.sketch.rule import SketchRule
@@ -28,7 +28,7 @@ class SketchSpace(ScheduleSpace):
         self,
         func: Func,
         constants: frozenset[str],
-        target: CpuTarget,
+        target: Target,
         rules: Sequence[SketchRule] = RULES,
     ) -> None:
         super().__init__(func, constants, target)

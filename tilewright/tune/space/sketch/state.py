@@ -17,7 +17,7 @@ from tilewright.schedule.analysis.blocks import (
     value_of,
 )
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 from tilewright.tune.space.sketch.tiling_structure import TilingStructure
 
 
@@ -32,7 +32,7 @@ class Sketch:
 
     sch: Schedule
     constants: frozenset[str]
-    target: CpuTarget
+    target: Target
     structure: TilingStructure
     pending: dict[str, str] = field(default_factory=dict)
 

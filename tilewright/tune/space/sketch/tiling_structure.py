@@ -9,7 +9,7 @@ threads and threads.
 from __future__ import annotations
 
 from tilewright.core.node import node
-from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 
 
 @node
@@ -35,6 +35,6 @@ GPU = TilingStructure("SSSRRSRS", ("block", "virtual", "thread"))
 STRUCTURES = {"nvptx64": GPU}
 
 
-def tiling_structure(target: CpuTarget) -> TilingStructure:
+def tiling_structure(target: Target) -> TilingStructure:
     """The structure for a target: that of CPUs unless its architecture has another."""
     return STRUCTURES.get(target.architecture, CPU)
