@@ -195,7 +195,7 @@ def regions(draw: st.DrawFn) -> Region:
 
 ANNOTATIONS = st.lists(
     st.tuples(
-        st.sampled_from(["partition", "bind"]),
+        st.sampled_from(["partition", "outlined"]),
         st.one_of(st.integers(-5, 5), st.sampled_from(["x", 'a "quoted" é', ""])),
     ),
     max_size=2,

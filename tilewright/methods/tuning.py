@@ -85,11 +85,12 @@ _SYSTEMS = (
             "tilewright/tune/space/sketch/table.py",
             "tilewright/tune/space/sketch/derive.py",
             "tilewright/tune/space/sketch/annotate.py",
+            "tilewright/tune/space/sketch/gpu_tiling.py",
             "tilewright/tune/strategy/evolutionary.py",
             "tilewright/tune/task_scheduler/ansor.py",
             "tilewright/tune/task_scheduler/gradient.py",
         ),
-        missing="sketches for GPUs; a reported speed that its space has found",
+        missing="a reported speed that its space has found",
         command=(
             "tilewright lab tasks --task-schedulers round-robin,ansor,gradient --batch 4 "
             "--trials 192 --seeds 100"

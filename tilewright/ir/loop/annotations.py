@@ -105,12 +105,6 @@ OUTLINED = Annotation(
     "loops beside it free.",
 )
 
-# On the loops of sketches, which are not compiled for GPUs: no pass reads it.
-BIND = Annotation(
-    "bind",
-    "A sketch of the search space for GPUs wants a loop on blocks, virtual threads or threads.",
-)
-
 # On functions.
 ALIGNED = Annotation("aligned", "The parameters of a function start at multiples of this number.")
 FINITE_WEIGHTS = Annotation(
@@ -136,7 +130,6 @@ ANNOTATIONS = {
         SKIP_PADDING,
         PREFETCH,
         OUTLINED,
-        BIND,
         ALIGNED,
         FINITE_WEIGHTS,
     )

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
 from tests.for_each import for_each
+from tests.schedule.builtin.gpu.gemm.test_tensor_core import on_threads
+from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.gpu.test_recurrence import steps_of
+from tests.schedule.builtin.scheduled import sources
 from tests.schedule.programs import check_same, conv, dense, matmul, softmax
-from tests.tune.space.structures import func_of
+from tests.tune.space.structures import func_of, product
 from tilewright.arith.expr import Expr, cast
-from tilewright.core.dtypes import BF16, F32, I8, I32, DType
+from tilewright.core.dtypes import BF16, F16, F32, I8, I32, DType
+from tilewright.core.errors import ScheduleError
 from tilewright.ir.loop.nodes import Func
-from tilewright.ir.loop.walk import blocks, loops
+from tilewright.ir.loop.walk import blocks, buffers, loops
 from tilewright.ir.tensor.build import Builder
 from tilewright.lower.loop_nests import program_func
+from tilewright.schedule.analysis.blocks import block_graph
+from tilewright.schedule.builtin.for_target import schedule_for
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import parse_trace
-from tilewright.target.cpu import CpuTarget
 from tilewright.target.registry import CPUS
+from tilewright.target.target import Target
 from tilewright.tune.space.sketch.space import SketchSpace
 from tilewright.tune.space.sketch.state import Sketch, reuses
-from tilewright.tune.space.sketch.table import RULES
+from tilewright.tune.space.sketch.table import rules_for
 from tilewright.tune.space.sketch.tiling_structure import (
     CPU,
     GPU,
@@ -32,11 +38,10 @@ from tilewright.tune.space.sketch.tiling_structure import (
 )
 
 ARM = CPUS["aarch64"]
-A_GPU = replace(ARM, triple="nvptx64-nvidia-cuda")
 
 
 def _with(
-    func: Func, target: CpuTarget = ARM, constants: str = "", **wanted: object
+    func: Func, target: Target = ARM, constants: str = "", **wanted: object
 ) -> tuple[SketchSpace, Func, str]:
     """The function with these decisions, by the end of their names, and defaults else."""
     space = SketchSpace(func, frozenset(constants.split()), target)
@@ -51,14 +56,14 @@ def _with(
     return space, made.func, str(made.trace)
 
 
-def _applying(func: Func, name: str, target: CpuTarget = ARM, constants: str = "") -> set[str]:
+def _applying(func: Func, name: str, target: Target = ARM, constants: str = "") -> set[str]:
     sch = Schedule(func)
     sketch = Sketch(sch, frozenset(constants.split()), target, tiling_structure(target))
     for block in reversed(sketch.graph.blocks):
         if block.name == name:
             break
         sketch.pending[block.name] = "plain"
-    return {rule.name for rule in RULES if rule.applies(sketch, name)}
+    return {rule.name for rule in rules_for(target) if rule.applies(sketch, name)}
 
 
 def _typed(m: int, n: int, k: int, dtype: DType, result: DType) -> Func:
@@ -99,13 +104,41 @@ def test_tiles_have_the_levels_of_the_structure() -> None:
 
 
 def test_gpus_have_a_structure_of_their_own() -> None:
-    assert (tiling_structure(ARM), tiling_structure(A_GPU)) == (CPU, GPU)
+    assert (tiling_structure(ARM), tiling_structure(H200)) == (CPU, GPU)
     assert (GPU.spatial, GPU.reduced) == (5, 3)
-    _, func, _ = _with(matmul(64, 64, 32), A_GPU, rule="cache-write")
-    bound = {v for loop in loops(func.body) for k, v in loop.annotations if k == "bind"}
-    assert bound == {"block", "virtual", "thread"}
-    assert not any(loop.kind == "parallel" for loop in loops(func.body))
-    check_same(matmul(64, 64, 32), func, {}, exact=False)
+    assert GPU.binds == ("grid", "unroll", "thread")
+    before = matmul(64, 64, 32)
+    assert _applying(before, "y", H200) == {"gpu-tiling", "skip"}
+    assert _applying(dense(), "add", H200) == {"inline", "skip"}
+    _, func, trace = _with(before, H200, y_rule="gpu-tiling", m_1=2)
+    kinds = {loop.kind for loop in loops(func.body)}
+    assert {"grid", "thread", "unroll"} <= kinds
+    assert not kinds & {"parallel"}
+    assert {b.scope for b in buffers(func).values()} >= {"shared", "register"}
+    assert 'split("y.m", [?, 2, 8, 1, 4])' in trace
+    check_same(before, func, {}, exact=False)
+    on_threads(before, func, {})
+
+
+def test_products_of_halves_are_for_tensor_cores() -> None:
+    ((before, _),) = sources(product(70, 72, 80, F16), H200)
+    name = block_graph(before).blocks[0].name
+    assert "tensor-core" in _applying(before, name, H200)
+    for wanted in ({"warp": (16, 32), "warps_m": 4}, {"stages": 2}, {"groups": 2, "group_n": 64}):
+        _, func, trace = _with(before, H200, **wanted)
+        assert "tensorize" in trace
+        on_threads(before, func, {})
+
+
+def test_what_a_gpu_has_no_room_for_is_no_sketch() -> None:
+    with pytest.raises(ScheduleError, match="more than the target has"):
+        _with(matmul(64, 64, 32), H200, m_4=8, m_3=2, m_1=4, n_4=8, n_3=2, n_1=4)
+
+
+def test_blocks_that_share_loops_keep_the_built_in_schedule() -> None:
+    ((before, constants),) = sources(steps_of("rnn", 2, 3, 40), H200)
+    space = SketchSpace(before, constants, H200)
+    assert space.scheduled(space.default()).rule == schedule_for(before, constants, H200).rule
 
 
 @for_each("level", [1, 2])
@@ -149,12 +182,14 @@ def test_nests_are_computed_where_they_are_read(location: str) -> None:
 
 def test_threads_of_a_gpu_share_a_sum() -> None:
     before = softmax(9, 64)
-    assert "cross-thread" in _applying(before, "s", A_GPU)
+    assert "cross-thread" in _applying(before, "s", H200)
     assert "cross-thread" not in _applying(before, "s", ARM)
-    assert "cross-thread" not in _applying(softmax(9, 16), "s", A_GPU)
-    _, func, trace = _with(before, A_GPU, s_rule="cross-thread")
-    assert 'annotate("s.r0.1", "bind", "thread")' in trace
-    check_same(before, func, {}, exact=False)
+    assert "cross-thread" not in _applying(softmax(9, 16), "s", H200)
+    for lanes, rows in ((32, 4), (128, 1)):
+        _, func, trace = _with(before, H200, s_rule="cross-thread", s_lanes=lanes, s_rows=rows)
+        assert '"allreduce")' in trace
+        check_same(before, func, {}, exact=False)
+        on_threads(before, func, {})
 
 
 @pytest.mark.parametrize(

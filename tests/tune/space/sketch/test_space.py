@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from tests.codegen.gpu.ptxas import assemble
+from tests.codegen.gpu.test_nvptx import ptx
 from tests.for_each import for_each
+from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.scheduled import sources
 from tests.schedule.programs import check_same, dense
-from tests.tune.space.structures import FEW, STRUCTURES, check_draws, func_of
+from tests.tune.space.structures import (
+    FEW,
+    GPU_STRUCTURES,
+    STRUCTURES,
+    check_draws,
+    check_gpu_draws,
+    func_of,
+)
 from tilewright.schedule.analysis.blocks import loop_of, reductions, spatial
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.host import host
@@ -28,6 +40,28 @@ def test_drawn_sketches_compute_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_many_drawn_sketches_are_legal_and_compute_the_same(name: str) -> None:
     check_draws(name, SketchSpace, range(1, 7), legality=True)
+
+
+@for_each("name", ["f32 gemm", "softmax"])
+def test_drawn_sketches_for_gpus_compute_the_same(name: str) -> None:
+    check_gpu_draws(name, SketchSpace, range(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GPU_STRUCTURES)
+def test_many_drawn_sketches_for_gpus_compute_the_same(name: str) -> None:
+    check_gpu_draws(name, SketchSpace, range(1, 9))
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("name", GPU_STRUCTURES)
+def test_drawn_sketches_for_gpus_assemble(name: str, tmp_path: Path) -> None:
+    for func, constants in sources(GPU_STRUCTURES[name](), H200):
+        space = SketchSpace(func, constants, H200)
+        for seed in range(2):
+            candidate = sample(space, Random(seed))
+            assert candidate is not None
+            assert assemble(ptx(space.func(candidate)), tmp_path)
 
 
 @for_each("name", STRUCTURES)

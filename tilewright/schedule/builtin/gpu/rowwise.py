@@ -55,14 +55,20 @@ def _length(block: Block) -> int:
     return total
 
 
-def schedule_rowwise(sch: Schedule, graph: BlockGraph, rows: int, target: GpuTarget) -> None:
-    """Schedule the blocks of `graph` row by row."""
+def schedule_rowwise(
+    sch: Schedule,
+    graph: BlockGraph,
+    rows: int,
+    target: GpuTarget,
+    plan: RowwisePlan | None = None,
+) -> None:
+    """Schedule the blocks of `graph` row by row, by a plan that is given or chosen."""
     others = {b.name for b in block_graph(sch.func).blocks} - {b.name for b in graph.blocks}
     _inline_row_values(sch, graph, rows)
     if reductions(graph.blocks[-1]):
         sch.cache_write(graph.blocks[-1].name, "shared")
     graph = without(block_graph(sch.func), others)
-    plan = choose_rows(sch, graph, rows, target)
+    plan = plan or choose_rows(sch, graph, rows, target)
     if plan.in_registers:
         _keep_in_registers(sch, graph, rows)
         graph = without(block_graph(sch.func), others)

@@ -1,4 +1,8 @@
-"""How a sketch is derived: a rule a block, from the last one back; then what is left open."""
+"""How a sketch is derived: a rule a block, from the last one back; then what is left open.
+
+On a GPU, blocks that share loops (attention, recurrences) keep the built-in schedule, which asks
+for its own decisions.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,13 @@ from collections.abc import Sequence
 
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import blocks, loops_above
+from tilewright.schedule.builtin.for_target import schedule_for
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
+from tilewright.target.gpu import GpuTarget
 from tilewright.target.target import Target
 from tilewright.tune.space.sketch.annotate import annotate
+from tilewright.tune.space.sketch.gpu_annotate import annotate_on_gpu
 from tilewright.tune.space.sketch.rule import SketchRule
 from tilewright.tune.space.sketch.state import Sketch
 from tilewright.tune.space.sketch.tiling_structure import tiling_structure
@@ -24,10 +31,14 @@ def derive(
 ) -> ScheduledFunc:
     """A function scheduled by rules; which of them, and all sizes, are decided by `decide`."""
     sketch = Sketch(Schedule(func, decide=decide), constants, target, tiling_structure(target))
-    for name in [b.name for b in reversed(sketch.graph.blocks)]:
+    names = [b.name for b in reversed(sketch.graph.blocks)]
+    on_gpu = isinstance(target, GpuTarget)
+    if on_gpu and not all(_stands_alone(sketch, name) for name in names):
+        return schedule_for(func, constants, target, decide)
+    for name in names:
         if sketch.has(name):
             _apply_one(sketch, name, rules)
-    annotate(sketch)
+    (annotate_on_gpu if on_gpu else annotate)(sketch)
     return ScheduledFunc(sketch.sch.func, sketch.sch.trace, "sketch")
 
 

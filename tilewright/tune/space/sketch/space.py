@@ -16,7 +16,7 @@ from tilewright.target.target import Target
 from tilewright.tune.space.schedule_space import ScheduleSpace
 from tilewright.tune.space.sketch.derive import derive
 from tilewright.tune.space.sketch.rule import SketchRule
-from tilewright.tune.space.sketch.table import RULES
+from tilewright.tune.space.sketch.table import rules_for
 
 
 class SketchSpace(ScheduleSpace):
@@ -29,10 +29,10 @@ class SketchSpace(ScheduleSpace):
         func: Func,
         constants: frozenset[str],
         target: Target,
-        rules: Sequence[SketchRule] = RULES,
+        rules: Sequence[SketchRule] | None = None,
     ) -> None:
         super().__init__(func, constants, target)
-        self.rules = rules
+        self.rules = rules_for(target) if rules is None else rules
 
     def make(self, decide: Decide) -> ScheduledFunc:
         """Derive a sketch and annotate it."""

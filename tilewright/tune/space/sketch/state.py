@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tilewright.core.errors import ScheduleError
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import (
@@ -26,8 +27,8 @@ class Sketch:
     """What rules work on.
 
     `pending` are blocks to be placed and put in vectors in the end, and how: `plain`, with partial
-    results (`rfactor`), or where they are (`inside` loops that they share). A tile that takes such
-    a block over takes it off the list.
+    results (`rfactor`), or where they are (`inside` loops that they share); on a GPU, by which rule
+    they are laid out. A tile that takes such a block over takes it off the list.
     """
 
     sch: Schedule
@@ -61,6 +62,11 @@ class Sketch:
         """The blocks that read what a block writes, but for itself."""
         found = self.graph.consumers(block.writes[0].buffer)
         return tuple(b for b in found if b.name != block.name)
+
+    def require(self, holds: bool, name: str) -> None:
+        """Give a sketch up whose decisions ask for more than the target has."""
+        if not holds:
+            raise ScheduleError("sketch.limits", f"{name} asks for more than the target has")
 
     def loops(self, name: str) -> list[str]:
         """The loops around a block, outermost first."""

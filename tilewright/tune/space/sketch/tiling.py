@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.arith.expr import as_int
-from tilewright.ir.loop.annotations import BIND
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops as loops_of
 from tilewright.schedule.analysis.blocks import loop_of, op_count, reductions, spatial
@@ -87,11 +86,7 @@ def finish(sketch: Sketch, tiled: Tiled, outer: int) -> None:
         sch.vectorize(lane)
     _unroll(sketch, name, [*tiled.levels[-2], *inner])
     sch.decompose_reduction(name, tiled.first_sum)
-    if sketch.structure.binds:
-        for number, bound in enumerate(sketch.structure.binds):
-            for loop in tiled.spatial(number):
-                sch.annotate(loop, BIND.key, bound)
-    elif is_parallel(sch, name, op_count(block)):
+    if is_parallel(sch, name, op_count(block)):
         fuse_parallel(sch, name, [loop for n in range(outer) for loop in tiled.spatial(n)])
 
 

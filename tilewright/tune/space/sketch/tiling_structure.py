@@ -2,8 +2,8 @@
 
     SSRSRS      each spatial axis in four parts, each reduction in two; parts in this order
 
-The first parts are for threads, the last for vectors. A GPU's first three are blocks, virtual
-threads and threads.
+The first parts are for threads, the last for vectors. A GPU's first three are the grid, virtual
+threads, which every thread unrolls, and threads: `gpu_tiling.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tilewright.target.target import Target
 
 @node
 class TilingStructure:
-    """The levels of tiles, and the names under which the first spatial ones are bound, if any."""
+    """The levels of tiles, and what the first spatial ones become, if they are bound."""
 
     levels: str
     binds: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class TilingStructure:
 
 
 CPU = TilingStructure("SSRSRS")
-GPU = TilingStructure("SSSRRSRS", ("block", "virtual", "thread"))
+GPU = TilingStructure("SSSRRSRS", ("grid", "unroll", "thread"))
 STRUCTURES = {"nvptx64": GPU}
 
 

@@ -14,34 +14,28 @@ and read vectors along K. `transpose_operands.py` transposes operands before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
 
-from tilewright.arith.expr import Expr, Load, Var, ceildiv
-from tilewright.arith.simplify import prove, simplify
-from tilewright.arith.walk import free_vars
+from tilewright.arith.expr import Load
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.annotations import MIN_BLOCKS_PER_SM, PIPELINE_STAGES
-from tilewright.ir.loop.nodes import Block, Buffer, Iter, Store
+from tilewright.ir.loop.nodes import Buffer, Iter, Store
 from tilewright.schedule.analysis.blocks import (
     block_graph,
-    flat_index,
     flat_stride,
-    in_groups,
     typical_extent,
 )
-from tilewright.schedule.analysis.gemm import is_k_major, match_gemm, operand_load
+from tilewright.schedule.builtin.gpu.gemm.operand_copy import (
+    copy_of,
+    copy_operand,
+    is_vectorizable,
+)
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import VECTOR_ELEMENTS, SimtTile, SimtTiles
 from tilewright.schedule.builtin.gpu.gemm.split_k import schedule_split_k
-from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import SIMT
 from tilewright.target.gpu import GpuTarget
 
-# The words along K, and across it, that a warp transposes as it copies a K-major operand: those
-# along K are contiguous in global memory, those across it in different banks of shared memory.
-TRANSPOSE_TILE = (4, 8)
 # Pipeline stages, and the most that a search considers.
 STAGES, MAX_STAGES = 4, 6
 
@@ -66,8 +60,8 @@ def schedule_simt(sch: Schedule, name: str, found: SimtTiles, target: GpuTarget)
 def _schedule_tiles(sch: Schedule, tile: SimtTile, stages: int, name: str, reader: str) -> None:
     """Schedule a GEMM, and the block of its epilogue, tile by tile."""
     graph = block_graph(sch.func)
-    left = _copied(graph.block(name), graph.buffers, "a", tile)
-    right = _copied(graph.block(name), graph.buffers, "b", tile)
+    left = copy_of(graph.block(name), graph.buffers, "a", tile.block_m)
+    right = copy_of(graph.block(name), graph.buffers, "b", tile.block_n)
     sch.to_gemm(name, *tile.sides, left.order, right.order)
     rows, columns = tile.m_split(VECTOR_ELEMENTS if left.order == "km" else 1), tile.n_split()
     m0, m1, y0, y1, m2 = sch.split(f"{name}.m", [None, *rows])
@@ -86,83 +80,13 @@ def _schedule_tiles(sch: Schedule, tile: SimtTile, stages: int, name: str, reade
     resident = tile.blocks_per_sm if lean else max(1, tile.blocks_per_sm - 1)
     least = sch.choose(f"{name}.min_blocks", resident, lambda: range(1, tile.blocks_per_sm + 1))
     sch.annotate(grid, MIN_BLOCKS_PER_SM.key, least)
-    _copy_tile(sch, f"{name}.left", k0, left, tile)
-    _copy_tile(sch, f"{name}.right", k0, right, tile)
+    copy_operand(sch, f"{name}.left", k0, left, tile.threads)
+    copy_operand(sch, f"{name}.right", k0, right, tile.threads)
     sch.decompose_reduction(name, k0)
     sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "register")
     write = _epilogue_through_shared if _needs_shared_epilogue(sch, reader) else _epilogue
     write(sch, reader, grid, rows, columns)
     sch.annotate(k0, PIPELINE_STAGES.key, stages)
-
-
-@dataclass(frozen=True)
-class _Copy:
-    """How a tile of an operand is copied: the order of its dimensions in shared memory.
-
-    `k_major`: the operand is K-major in global memory. `vectors`: it is copied in vectors.
-    """
-
-    order: str
-    k_major: bool
-    vectors: bool
-
-
-def _copied(
-    block: Block, buffers: dict[str, Buffer], side: Literal["a", "b"], tile: SimtTile
-) -> _Copy:
-    """How an operand is copied.
-
-    A K-major A stays so: threads read vectors along K.
-    """
-    gemm = match_gemm(block)
-    assert gemm is not None
-    axes, letter = (gemm.m, "m") if side == "a" else (gemm.n, "n")
-    k_major = is_k_major(block, buffers, side)
-    load = operand_load(gemm.a if side == "a" else gemm.b)
-    axis = (gemm.k if k_major else axes)[-1]
-    size = tile.block_m if side == "a" else tile.block_n
-    padded = (
-        axis.extent if k_major or len(axes) > 1 else simplify(ceildiv(axis.extent, size) * size)
-    )
-    vectors = _is_vectorizable(load, buffers[load.buffer], axis, padded)
-    stays = k_major and vectors and side == "a"
-    return _Copy(f"{letter}k" if stays else f"k{letter}", k_major, vectors and k_major == stays)
-
-
-def _is_vectorizable(load: Load, buffer: Buffer, axis: Iter, padded: Expr) -> bool:
-    """Whether an axis is contiguous, and all its vectors are aligned and full.
-
-    The axis may be several in one, of which the last is a multiple of vectors. The last vector may
-    end behind the axis, as far as `padded`, where the buffer has elements there.
-    """
-    flat, extents = in_groups(
-        flat_index(load, buffer), replace(axis, extent=padded), VECTOR_ELEMENTS
-    )
-    inner = Var(list(extents)[-1])
-    start = simplify(flat - inner, extents)
-    plain = load.mask is None and inner.name not in free_vars(start)
-    full = prove((axis.extent % VECTOR_ELEMENTS).eq(0)) or (
-        prove((padded % VECTOR_ELEMENTS).eq(0))
-        and all(
-            prove(i < size, {axis.name: padded})
-            for i, size in zip(load.indices, buffer.shape, strict=True)
-            if axis.name in free_vars(i)
-        )
-    )
-    return plain and full and prove((start % VECTOR_ELEMENTS).eq(0), extents)
-
-
-def _copy_tile(sch: Schedule, name: str, step: str, way: _Copy, tile: SimtTile) -> None:
-    """Copy a tile of an operand to shared memory."""
-    batch, outer, inner = sch.compute_at(name, step)
-    sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "shared")
-    axes = [batch, outer, inner]
-    if way.k_major and not way.vectors:
-        deep, k = sch.split(outer, [None, TRANSPOSE_TILE[0]])
-        wide, n = sch.split(inner, [None, TRANSPOSE_TILE[1]])
-        axes = [batch, wide, deep, n, k]
-        sch.reorder(*axes)
-    copy_by_threads(sch, axes, tile.threads, VECTOR_ELEMENTS if way.vectors else 0)
 
 
 def _epilogue(
@@ -177,7 +101,7 @@ def _epilogue(
         sch.bind(loop, "thread")
     for loop in (m1, m2, n1):
         sch.unroll(loop)
-    if _writes_vectors(sch, name):
+    if writes_vectors(sch, name):
         sch.vectorize(n2)
     else:
         sch.unroll(n2)
@@ -221,13 +145,13 @@ def _needs_shared_epilogue(sch: Schedule, name: str) -> bool:
     """
     place, to, column = _written(sch, name)
     many = typical_extent(column.extent) >= SIMT.shared_epilogue_min_n
-    return many and flat_stride(place, to, column.name) == 1 and not _writes_vectors(sch, name)
+    return many and flat_stride(place, to, column.name) == 1 and not writes_vectors(sch, name)
 
 
-def _writes_vectors(sch: Schedule, name: str) -> bool:
+def writes_vectors(sch: Schedule, name: str) -> bool:
     """Whether a block stores aligned vectors along N."""
     place, to, column = _written(sch, name)
-    return _is_vectorizable(place, to, column, column.extent)
+    return is_vectorizable(place, to, column, column.extent)
 
 
 def _written(sch: Schedule, name: str) -> tuple[Load, Buffer, Iter]:

@@ -73,7 +73,7 @@ def schedule_tensor_core(
 ) -> None:
     """Schedule a GEMM and its epilogue."""
     tile = _choose_stages(sch, name, _choose_tile(sch, name, found), found)
-    tiles = partial(_schedule_tiles, sch, tile, target)
+    tiles = partial(schedule_tiles, sch, tile, target)
     schedule_split_k(sch, name, tile.split_k, tile.block_k, tiles, target)
 
 
@@ -140,7 +140,7 @@ def _to_gemm(sch: Schedule, tile: TensorCoreTile, name: str) -> tuple[bool, bool
     return left, right
 
 
-def _schedule_tiles(
+def schedule_tiles(
     sch: Schedule, tile: TensorCoreTile, target: GpuTarget, name: str, reader: str
 ) -> None:
     """Schedule a GEMM, and the block of its epilogue, tile by tile."""

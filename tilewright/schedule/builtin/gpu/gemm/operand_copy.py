@@ -1,0 +1,95 @@
+"""How threads copy tiles of the operands of a GEMM to shared memory, and in which order they lie.
+
+A K-major A stays K-major; a K-major B is transposed on its way, a few words of K by a few rows at a
+time. Contiguous and aligned axes are copied in vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tilewright.arith.expr import Expr, Load, Var, ceildiv
+from tilewright.arith.simplify import prove, simplify
+from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.nodes import Block, Buffer, Iter
+from tilewright.schedule.analysis.blocks import block_graph, flat_index, in_groups
+from tilewright.schedule.analysis.gemm import is_k_major, match_gemm, operand_load
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import VECTOR_ELEMENTS
+from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
+from tilewright.schedule.schedule import Schedule
+
+# The words along K, and across it, that a warp transposes as it copies a K-major operand: those
+# along K are contiguous in global memory, those across it in different banks of shared memory.
+TRANSPOSE_TILE = (4, 8)
+
+
+@dataclass(frozen=True)
+class OperandCopy:
+    """How a tile of an operand is copied: the order of its dimensions in shared memory.
+
+    `k_major`: the operand is K-major in global memory. `vectors`: it is copied in vectors.
+    """
+
+    order: str
+    k_major: bool
+    vectors: bool
+
+
+def copy_of(
+    block: Block, buffers: dict[str, Buffer], side: Literal["a", "b"], size: int
+) -> OperandCopy:
+    """How tiles of so many rows or columns of an operand are copied.
+
+    A K-major A stays so: threads read vectors along K.
+    """
+    gemm = match_gemm(block)
+    assert gemm is not None
+    axes, letter = (gemm.m, "m") if side == "a" else (gemm.n, "n")
+    k_major = is_k_major(block, buffers, side)
+    load = operand_load(gemm.a if side == "a" else gemm.b)
+    axis = (gemm.k if k_major else axes)[-1]
+    padded = (
+        axis.extent if k_major or len(axes) > 1 else simplify(ceildiv(axis.extent, size) * size)
+    )
+    vectors = is_vectorizable(load, buffers[load.buffer], axis, padded)
+    stays = k_major and vectors and side == "a"
+    return OperandCopy(
+        f"{letter}k" if stays else f"k{letter}", k_major, vectors and k_major == stays
+    )
+
+
+def is_vectorizable(load: Load, buffer: Buffer, axis: Iter, padded: Expr) -> bool:
+    """Whether an axis is contiguous, and all its vectors are aligned and full.
+
+    The axis may be several in one, of which the last is a multiple of vectors. The last vector may
+    end behind the axis, as far as `padded`, where the buffer has elements there.
+    """
+    flat, extents = in_groups(
+        flat_index(load, buffer), replace(axis, extent=padded), VECTOR_ELEMENTS
+    )
+    inner = Var(list(extents)[-1])
+    start = simplify(flat - inner, extents)
+    plain = load.mask is None and inner.name not in free_vars(start)
+    full = prove((axis.extent % VECTOR_ELEMENTS).eq(0)) or (
+        prove((padded % VECTOR_ELEMENTS).eq(0))
+        and all(
+            prove(i < size, {axis.name: padded})
+            for i, size in zip(load.indices, buffer.shape, strict=True)
+            if axis.name in free_vars(i)
+        )
+    )
+    return plain and full and prove((start % VECTOR_ELEMENTS).eq(0), extents)
+
+
+def copy_operand(sch: Schedule, name: str, step: str, way: OperandCopy, threads: int) -> None:
+    """Copy a tile of an operand to shared memory."""
+    batch, outer, inner = sch.compute_at(name, step)
+    sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "shared")
+    axes = [batch, outer, inner]
+    if way.k_major and not way.vectors:
+        deep, k = sch.split(outer, [None, TRANSPOSE_TILE[0]])
+        wide, n = sch.split(inner, [None, TRANSPOSE_TILE[1]])
+        axes = [batch, wide, deep, n, k]
+        sch.reorder(*axes)
+    copy_by_threads(sch, axes, threads, VECTOR_ELEMENTS if way.vectors else 0)
