@@ -7,9 +7,10 @@ timing, and the peers. Each peer is a process of its own that is stopped at its 
 `torch.compile` with `max-autotune`; `autotune_s` is what its first call took. All are replayed as
 one captured graph, the inputs on the GPU already; figures are medians between two events.
 
-What is known is printed and written to DIR/tuning.json at once, the records to DIR/MODEL.db: who
-runs this again goes on from there. Where isl is not installed, traces are not checked for
-dependences; what candidates compute is compared with the processor's results in any case.
+With few minutes, one model a call gives each more of them. What is known is printed and written to
+DIR/tuning.json at once, the records to DIR/MODEL.db: who runs this again goes on from there. Where
+isl is not installed, or with `--unchecked`, traces are not checked for dependences; what candidates
+compute is compared with the processor's results anyway.
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ class Shown:
         )
 
 
-def tune(graph: Any, model: str, out: Path, seconds: float, report: Report) -> None:
+def tune(
+    graph: Any, model: str, out: Path, seconds: float, report: Report, unchecked: bool = False
+) -> None:
     """Tune a model for so many seconds."""
     from tilewright.driver.tuning.end_to_end import TuningModel
     from tilewright.driver.tuning.session import SearchSettings, TuningSession
@@ -110,7 +113,7 @@ def tune(graph: Any, model: str, out: Path, seconds: float, report: Report) -> N
     from tilewright.target.registry import resolve_target
     from tilewright.tune.records import Records
 
-    checked = importlib.util.find_spec("islpy") is not None
+    checked = not unchecked and importlib.util.find_spec("islpy") is not None
     whole = TuningModel(graph, resolve_target("cuda"), {}, "fp16", {}, 0)
     settings = SearchSettings(budget=seconds, batch=16, checked=checked)
     start = time.monotonic()
@@ -152,7 +155,7 @@ def _short(value: Any) -> Any:
     return f"{value:.4g}" if isinstance(value, float) else value
 
 
-def ours(model: str, out: Path, seconds: float, report: Report) -> None:
+def ours(model: str, out: Path, seconds: float, report: Report, unchecked: bool = False) -> None:
     """Compile, tune, and time before and after."""
     import torch
     from tuning_models import MODELS
@@ -161,7 +164,10 @@ def ours(model: str, out: Path, seconds: float, report: Report) -> None:
     from tilewright.frontends.torch.capture import import_torch
 
     module, inputs = MODELS[model]()
-    graph = import_torch(module, inputs)
+    graph = guarded(report, model, "import", lambda: import_torch(module, inputs))
+    if graph is None:  # another torch than the front end knows
+        graph = out / f"{model}.onnx"
+        torch.onnx.export(module, inputs, str(graph), input_names=["x"], output_names=["y"])
     arrays = [x.numpy() for x in inputs]
     with torch.inference_mode():
         right = module.cuda()(*(x.cuda() for x in inputs)).float().cpu().numpy()
@@ -184,7 +190,7 @@ def ours(model: str, out: Path, seconds: float, report: Report) -> None:
         )
 
     guarded(report, model, "before", lambda: timed("before", None))
-    guarded(report, model, "tuning", lambda: tune(graph, model, out, seconds, report))
+    guarded(report, model, "tuning", lambda: tune(graph, model, out, seconds, report, unchecked))
     if (out / f"{model}.db").exists():
         guarded(report, model, "after", lambda: timed("after", out / f"{model}.db"))
     known = report.figures[model]
@@ -259,6 +265,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--peers", default="eager,autotune")
+    parser.add_argument("--unchecked", action="store_true", help="no check of traces by isl")
     parser.add_argument("--peer", help="the figures of one peer, for this script itself")
     given = parser.parse_args()
     if given.peer:
@@ -270,7 +277,9 @@ def main() -> None:
         stop = time.monotonic() + share
         print(f"{model}: {share:.0f} s", flush=True)
         tuning = share * TUNING_SHARE
-        guarded(report, model, "ours", partial(ours, model, given.out, tuning, report))
+        guarded(
+            report, model, "ours", partial(ours, model, given.out, tuning, report, given.unchecked)
+        )
         for name in filter(None, given.peers.split(",")):
             limit = min(PEER_SHARE * share, stop - time.monotonic())
             if limit < 5:
