@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense, the_kernel
-from tests.schedule.builtin.gpu.scheduled import H200, finalized, with_sms
+from tests.schedule.builtin.gpu.scheduled import H200, finalized, take_tile, with_sms
 from tests.schedule.builtin.gpu.test_attention import attention
 from tilewright.arith.expr import Binary, Expr, const
 from tilewright.arith.walk import rewrite
@@ -30,7 +30,6 @@ from tilewright.ir.loop.nodes import (
 )
 from tilewright.ir.loop.text import print_stmt
 from tilewright.ir.loop.walk import map_region, map_stmt, statements_in
-from tilewright.schedule.builtin.gpu import select_rule
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     Mainloop,
     TensorCoreTile,
@@ -56,7 +55,7 @@ SYNCHRONIZING = (MbarrierWait, MbarrierArrive, Signal, Await)
 @cache
 def _gemm(tile: TensorCoreTile, sizes: tuple[int, int, int], blocks: int) -> Func:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(select_rule, "tensor_core_tile_of", lambda *_: tile)
+        take_tile(patch, tile)
         return _finalized(the_kernel(dense(*sizes, F16, "nn"), with_sms(blocks))[1])
 
 

@@ -9,14 +9,13 @@ import pytest
 from tests.codegen.gpu.host_threads import run_launches
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import aligned, assembled, dense, the_kernel
-from tests.schedule.builtin.gpu.scheduled import H200, finalized, with_sms
+from tests.schedule.builtin.gpu.scheduled import H200, finalized, take_tile, with_sms
 from tilewright.codegen.gpu.launches import Launch, launches
 from tilewright.codegen.gpu.nvptx import emit_launches
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.core.dtypes import F16
 from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.loop.nodes import Func
-from tilewright.schedule.builtin.gpu import select_rule
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     PERSISTENT_TILES,
     Mainloop,
@@ -41,7 +40,7 @@ def _scheduled(
     order: str = "nn",
 ) -> tuple[Func, Func]:
     """A product with such a tile, before and after scheduling."""
-    monkeypatch.setattr(select_rule, "tensor_core_tile_of", lambda *_: tile)
+    take_tile(monkeypatch, tile)
     return the_kernel(dense(*sizes, F16, order), ONE)
 
 

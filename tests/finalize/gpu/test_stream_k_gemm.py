@@ -9,7 +9,7 @@ from tests.codegen.gpu.host_threads import run_launches
 from tests.finalize.gpu.test_persistent_gemm import SMALL, product
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import aligned, dense, the_kernel
-from tests.schedule.builtin.gpu.scheduled import H200, finalized, with_sms
+from tests.schedule.builtin.gpu.scheduled import H200, finalized, take_tile, with_sms
 from tilewright.codegen.gpu.launches import launches
 from tilewright.codegen.gpu.nvptx import emit_launches
 from tilewright.codegen.gpu.synchronization import AWAIT, SIGNAL
@@ -17,7 +17,6 @@ from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.core.dtypes import F16
 from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.loop.nodes import Func
-from tilewright.schedule.builtin.gpu import select_rule
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import TensorCoreTile, TileScheduler
 
 STREAM_K = replace(SMALL, consumer_groups=1, scheduler=TileScheduler.STREAM_K)
@@ -31,7 +30,7 @@ def _scheduled(
     order: str = "nn",
 ) -> tuple[Func, Func]:
     """A product whose steps so many blocks share, before and after scheduling."""
-    monkeypatch.setattr(select_rule, "tensor_core_tile_of", lambda *_: tile)
+    take_tile(monkeypatch, tile)
     return the_kernel(dense(*sizes, F16, order), with_sms(blocks))
 
 

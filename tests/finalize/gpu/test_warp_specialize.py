@@ -6,7 +6,7 @@ import pytest
 
 from tests.finalize.gpu.test_check_roles import PINGPONG
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense, the_kernel
-from tests.schedule.builtin.gpu.scheduled import H200, finalized, with_sms
+from tests.schedule.builtin.gpu.scheduled import H200, finalized, take_tile, with_sms
 from tilewright.core.dtypes import F16
 from tilewright.finalize.gpu.mainloop import mainloop_of
 from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
@@ -15,7 +15,6 @@ from tilewright.ir.loop.nodes import Roles
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import statements_in
-from tilewright.schedule.builtin.gpu import select_rule
 
 PLAIN = """func @copy(A: f32[64], out C: f32[64]) {
   for b in grid(2) {
@@ -25,7 +24,7 @@ PLAIN = """func @copy(A: f32[64], out C: f32[64]) {
 
 
 def test_a_persistent_loop_has_roles_that_parse_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(select_rule, "tensor_core_tile_of", lambda *_: PINGPONG)
+    take_tile(monkeypatch, PINGPONG)
     _, scheduled = the_kernel(dense(320, 64, 128, F16, "nn"), with_sms(2))
     func = finalized(replace(scheduled, annotations=(ALIGNED_PARAMS,)))
     verify_func(func)

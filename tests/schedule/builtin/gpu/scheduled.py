@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.scheduled import assert_replays, sources
@@ -13,6 +15,9 @@ from tilewright.finalize.gpu.pipeline import steps
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
+from tilewright.schedule.builtin.gpu import select_rule
+from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import TensorCoreTiles
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import TensorCoreTile
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.target.gpu import GpuTarget
@@ -24,6 +29,17 @@ H200 = resolve_gpu("cuda")
 def with_sms(count: int) -> GpuTarget:
     """As many SMs of an H200."""
     return replace(H200, sm_count=count, mma_rate=H200.mma_rate * count // H200.sm_count)
+
+
+def take_tile(patch: pytest.MonkeyPatch, tile: TensorCoreTile) -> None:
+    """Let GEMMs on tensor cores have one tile to choose from."""
+    found = select_rule.tensor_core_tiles_of
+
+    def only(*given: Any) -> TensorCoreTiles | None:
+        tiles = found(*given)
+        return None if tiles is None else replace(tiles, default=tile, tiles=(tile,))
+
+    patch.setattr(select_rule, "tensor_core_tiles_of", only)
 
 
 def scheduled(graph: Graph) -> list[ScheduledFunc]:
