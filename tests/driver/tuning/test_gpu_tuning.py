@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.measurer import described
 from tilewright.tune.records import Records
 from tilewright.tune.space.constructed import ConstructedSpace
+from tilewright.tune.space.variation import sample
 from tilewright.tune.target_key import target_text
 
 H200 = GPUS["sm_90a"]
@@ -117,6 +119,26 @@ def test_candidates_become_models_of_the_gpu(tmp_path: Path, tasks: list[TuningT
         request = {"workload": str(job.workload), "trace": trace, "target": job.target}
         build({**request, "out": str(tmp_path / "c.tw"), "checked": checked})
         assert b".entry" in (tmp_path / "c.tw").read_bytes()
+
+
+def test_the_built_in_schedule_is_not_checked(
+    tmp_path: Path, tasks: list[TuningTask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tilewright.schedule.legality import check_trace
+
+    def refuse(*_: object) -> None:
+        raise LegalityError("legality.order", "asked")
+
+    monkeypatch.setattr(check_trace, "check_trace", refuse)
+    task = next(t for t in tasks if t.about.kind == "gpu.gemm")
+    job = write_task(tmp_path / "t", task, H200)
+    about = {"workload": str(job.workload), "target": job.target, "out": str(tmp_path / "c.tw")}
+    assert build({**about, "trace": task.scheduled.builtin}) == {}
+    space = ConstructedSpace(task.scheduled.func, task.scheduled.constants, H200)
+    drawn = [c for n in range(20) if (c := sample(space, Random(n))) is not None]
+    other = next(t for t in map(space.trace, drawn) if t != task.scheduled.builtin)
+    with pytest.raises(LegalityError):
+        build({**about, "trace": other})
 
 
 def test_unchecked_traces_are_not_refused() -> None:
