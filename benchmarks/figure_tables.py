@@ -32,6 +32,23 @@ def bf16() -> str:
     return f"{markdown(heads, lines)}\n\n{about}"
 
 
+def compile_cost() -> str:
+    """What compiling two models with symbolic sizes costs."""
+    found = read_results(FOLDER / "compile-cascadelake.json")
+    heads = ["model", "cold, s", "cached, s", "kernels", "most memory, MiB"]
+    lines = [
+        [
+            row["model"],
+            *(f"{row[key]:.2f}" for key in ("cold_s", "cached_s")),
+            f"{row['kernels']}",
+            f"{row['peak_mib']:.0f}",
+        ]
+        for row in found["results"]
+    ]
+    about = " ".join([f"{origin(found)}.", *filter(None, [found.get("note")])])
+    return f"{markdown(heads, lines)}\n\n{about}"
+
+
 def index_checks() -> str:
     """What index checks cost, on each machine that it was measured on."""
     parts = []

@@ -30,6 +30,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "readme": partial(speed, "readme"),
     "readme-zh-CN": partial(speed, "readme-zh-CN"),
     "bf16": figure_tables.bf16,
+    "compile": figure_tables.compile_cost,
     "conformance": figure_tables.conformance,
     "index-checks": figure_tables.index_checks,
     "metaschedule": figure_tables.metaschedule,

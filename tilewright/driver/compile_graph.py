@@ -33,6 +33,9 @@ from tilewright.passes.canonicalize.name_outputs import name_outputs
 from tilewright.passes.context import Pass, PassContext
 from tilewright.passes.manager import run_passes
 
+# So many nodes of a model before all passes surely make a kernel.
+NODES_PER_KERNEL = 8
+
 
 def compile_source(source: Any, options: CompileOptions) -> Artifact:
     """Compile a model: a graph, or what `import_graph` takes."""
@@ -45,7 +48,9 @@ def compile_source(source: Any, options: CompileOptions) -> Artifact:
 
 def _compile(source: Any, options: CompileOptions) -> Artifact:
     with ObjectQueue(options.target) as objects, relaxed_gc():  # LLVM runs in other processes
-        graph = optimized_graph(source, options)
+        graph = _imported(source, options)
+        objects.expect(len(graph.nodes) // NODES_PER_KERNEL)
+        graph = _optimized(graph, options)
         objects.expect(len(graph.nodes))
         build = lower_graph(graph, options, objects.add)
         with options.clock.measure("emit LLVM"):
@@ -69,9 +74,16 @@ def lower(source: Any, options: CompileOptions) -> ModelBuild:
 def optimized_graph(source: Any, options: CompileOptions) -> Graph:
     """A model after all graph passes: its nodes are kernels."""
     options = options.timed()
+    return _optimized(_imported(source, options), options)
+
+
+def _imported(source: Any, options: CompileOptions) -> Graph:
     options.progress("graph")
     with options.clock.measure("import"):
-        graph = import_graph(source, options.dims)
+        return import_graph(source, options.dims)
+
+
+def _optimized(graph: Graph, options: CompileOptions) -> Graph:
     with options.clock.measure("graph passes"):
         names = graph.outputs
         context = PassContext(options.target, options.precision, options.clock.passes)

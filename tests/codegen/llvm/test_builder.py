@@ -23,9 +23,9 @@ def test_module_text() -> None:
 def test_what_is_known_in_a_scope_is_forgotten_after_it() -> None:
     fn = FunctionBuilder(ModuleBuilder(), "f", [])
     outer, inner = Var("outer"), Var("inner")
-    fn.known[-1][outer] = "%1"
+    fn.remember(outer, "%1")
     with fn.scope():
-        fn.known[-1][inner] = "%2"
+        fn.remember(inner, "%2")
         assert fn.lookup(outer) == "%1"
         assert fn.lookup(inner) == "%2"
     assert fn.lookup(inner) is None
@@ -55,3 +55,32 @@ def test_what_is_set_up_for_a_function_is_set_up_again_after_calls() -> None:
     calls = [line.split("@")[1] for line in module.text().splitlines() if "call" in line]
     begin, end = "state.begin()", "state.end()"
     assert calls == [begin, "other()", begin, "work()", end]
+
+
+def test_what_leaves_a_loop_stands_before_it() -> None:
+    module = ModuleBuilder()
+    fn = FunctionBuilder(module, "f", [("%n", "i64")], hoists=True)
+    with fn.for_range("0", "%n"):
+        depth = fn.scopes[-1].costly
+        with fn.at_depth(depth):
+            fn.emit("call void @outside()")
+        fn.emit("call void @inside()")
+    fn.finish()
+    text = module.text()
+    order = [text.index(part) for part in ("@outside", "phi", "@inside")]
+    assert depth == 0
+    assert order == sorted(order)
+
+
+def test_only_what_is_cheap_leaves_a_branch() -> None:
+    fn = FunctionBuilder(ModuleBuilder(), "f", [], hoists=True)
+    with fn.construct(), fn.branch():
+        assert (fn.scopes[-1].cheap, fn.scopes[-1].costly) == (0, fn.depth)
+        with fn.construct():
+            assert (fn.scopes[-1].cheap, fn.scopes[-1].costly) == (0, fn.depth - 1)
+
+
+def test_nothing_leaves_a_scope_of_a_function_that_does_not_hoist() -> None:
+    fn = FunctionBuilder(ModuleBuilder(), "f", [])
+    with fn.construct():
+        assert (fn.scopes[-1].cheap, fn.scopes[-1].costly) == (fn.depth, fn.depth)

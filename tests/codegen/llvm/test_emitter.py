@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.codegen.native_func import check_native_func
+from tests.codegen.native_func import check_native_func, llvm_text
 from tilewright.arith.expr import Binary, Var, const
-from tilewright.codegen.llvm.emitter import divisor
+from tilewright.codegen.llvm.emitter import divisor, split_constant
 from tilewright.core.dtypes import U8
 from tilewright.ir.loop.text import parse_func
 
@@ -26,3 +26,21 @@ def test_what_an_index_is_a_multiple_of() -> None:
     assert divisor(moved * 4 + 64) == 32
     assert divisor(Binary("xor", a, b * 8)) == 1
     assert divisor(const(0)) == 0
+
+
+def test_the_known_part_of_an_index() -> None:
+    a = Var("a")
+    assert split_constant(a * 2 + 5 - 7) == (a * 2, -2)
+    assert split_constant(a) == (a, 0)
+    assert split_constant(const(9)) == (const(9), 0)
+
+
+def test_elements_at_known_distances_share_an_address() -> None:
+    text = """
+    func @f(x: f32[N], out y: f32[N]) {
+      for i in serial(N - 2) { y[i] = x[i] + x[i + 1] + x[i + 2] }
+    }"""
+    func = parse_func(text)
+    assert " add nsw " not in llvm_text(func).split("body", 1)[1]
+    x = np.arange(9, dtype=np.float32)
+    check_native_func(func, {"x": x, "y": np.zeros_like(x)}, {"N": 9})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -72,3 +74,35 @@ def test_vector_store_of_a_scalar() -> None:
     body = Store("y", (Ramp(const(0), 1, 4),), const(3.0, F32))
     func = Func("f", (Buffer("y", F32, (const(4),)),), ("y",), body)
     check_native_func(func, {"y": np.zeros(4, "f4")})
+
+
+HOISTED = """
+func @f(x: f32[N, M], out y: f32[N, M]) {
+  for i in serial(N) {
+    if i % M < 3 {
+      for j in serial(M) { y[i * M + j] = x[i * M + j] * 2.0 }
+    } else {
+      for j.1 in serial(M) {
+        for k in serial(1) { y[i * M + j.1 + k] = x[(i + 1) % N * M + j.1] }
+      }
+    }
+  }
+}"""
+
+
+def test_what_does_not_change_in_a_loop_is_computed_before_it() -> None:
+    func = parse_func(HOISTED.replace("[N, M]", "[N * M]"))
+    rng = np.random.default_rng(0)
+    for rows, columns in ((5, 7), (1, 1), (0, 3), (4, 0)):
+        x = rng.random(rows * columns, np.float32)
+        check_native_func(func, {"x": x, "y": np.zeros_like(x)}, {"M": columns, "N": rows})
+    blocks = re.split(r"\n(?=\w+:)", llvm_text(func))
+    last = next(block for block in blocks if block.count("load float") and "fmul" not in block)
+    assert not re.search(r" (mul|urem|udiv) ", last)
+
+
+def test_a_quotient_stays_in_its_branch() -> None:
+    func = parse_func(HOISTED.replace("[N, M]", "[N * M]"))
+    blocks = re.split(r"\n(?=\w+:)", llvm_text(func))
+    choice = next(block for block in blocks if "then" in block.rsplit("br ", 1)[-1])
+    assert choice.count(" urem ") == 1

@@ -39,7 +39,7 @@ def test_spelling() -> None:
     assert memory_type(BF16) == register_type(BF16) == "i16"
     assert intrinsic_suffix(F16, 8) == "v8f16"
     assert intrinsic_suffix(U8) == "i8"
-    assert splat(3, I64, 2) == "<i64 3, i64 3>"
+    assert splat(3, I64, 2) == "splat (i64 3)"
     assert register_type(INT4, 4) == "<4 x i4>"
     assert memory_type(INT4, 4) == "<4 x i8>"
     assert intrinsic_suffix(F8E5M2, 4) == "v4i8"

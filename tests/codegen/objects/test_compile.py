@@ -41,3 +41,16 @@ def test_text_that_llvm_refuses_is_an_error_of_ours() -> None:
 def test_optimized_text_is_text() -> None:
     text = "define i64 @f(i64 %x) { %a = add i64 %x, 0\n ret i64 %a }"
     assert "add i64" not in optimized_llvm(text, host())
+
+
+CALLS = """
+define internal i64 @plain(i64 %x) noinline { %a = add i64 %x, 1\n ret i64 %a }
+define internal i64 @tw.part(i64 %x) alwaysinline { %a = add i64 %x, 1\n ret i64 %a }
+define i64 @f(i64 %x) { %a = call i64 @tw.part(i64 %x)\n %b = call i64 @plain(i64 %a)\n ret i64 %b }
+"""
+
+
+def test_a_kernel_takes_in_what_says_so_and_nothing_else() -> None:
+    text = optimized_llvm(CALLS, host())
+    assert "@tw.part" not in text
+    assert "call i64 @plain" in text

@@ -39,7 +39,7 @@ def emit_func(module: ModuleBuilder, func: Func, sizes: Sequence[str]) -> None:
     """
     params = [(f"%b{i}", "ptr") for i in range(len(func.params))]
     params += [(f"%s{i}", "i64") for i in range(len(sizes))]
-    fn = FunctionBuilder(module, func.name, params)
+    fn = FunctionBuilder(module, func.name, params, hoists=True)
     emitter = ExprEmitter(
         fn,
         {name: f"%s{i}" for i, name in enumerate(sizes)},
@@ -95,7 +95,7 @@ class CpuEmitter(StatementEmitter):
             if free_vars(e) & inner or next(loads(e), None) is not None:
                 return None
             name = f"{loop.name}.quotient{len(values)}"
-            values[name] = self.expressions.value(e)
+            self.expressions.bind(name, self.expressions.value(e))
             return Var(name)
 
         memo: dict[Expr, Expr] = {}
@@ -140,7 +140,7 @@ class CpuEmitter(StatementEmitter):
     def _outline(self, loop: For, name: str, pointers: list[str], values: list[str]) -> None:
         """The function of a loop: unpack the context, run a chunk of the iterations."""
         span = [("%context", "ptr"), ("%begin", "i64"), ("%end", "i64")]
-        worker = FunctionBuilder(self.fn.module, name, span)
+        worker = FunctionBuilder(self.fn.module, name, span, hoists=True)
         kinds = ["ptr"] * len(pointers) + ["i64"] * len(values)
         registers = []
         for index, kind in enumerate(kinds):

@@ -6,11 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tilewright.arith.expr import Expr
+from tilewright.codegen.llvm.scopes import Scope
 from tilewright.codegen.llvm.source_lines import FunctionScope, SourceLines
 from tilewright.ir.loop.nodes import Stmt
 
 # Instruction selection takes time quadratic in the length of a basic block.
 BLOCK_LENGTH = 64
+
+# Stands in the lines for what is called again after a call.
+_RESUMED = "; resumed"
 
 
 class ModuleBuilder:
@@ -64,19 +68,27 @@ class ModuleBuilder:
 class FunctionBuilder:
     """Lines of one function body.
 
-    `known` remembers the registers of expressions already computed, innermost scope last; an entry
-    is valid in its basic block and those nested in it, which `scope` keeps track of.
+    `scopes`, innermost last, remember the registers of expressions already computed; an entry is
+    valid in its basic block and those nested in it. If it `hoists`, instructions may be put into
+    an outer scope, before the loop or branch (`at_depth`).
     """
 
-    def __init__(self, module: ModuleBuilder, name: str, params: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        module: ModuleBuilder,
+        name: str,
+        params: Sequence[tuple[str, str]],
+        hoists: bool = False,
+    ) -> None:
         self.module = module
         self.name = name
         self.params = params
+        self.hoists = hoists
         self.entry: list[str] = []
         self._states: dict[str, None] = {}
-        self._calls: list[int] = []
         self.lines: list[str] = []
-        self.known: list[dict[Expr, str]] = [{}]
+        self.scopes: list[Scope] = [Scope(self.lines, 0, 0)]
+        self._known: dict[Expr, str] = {}
         self.block = "entry"
         # What every instruction ends with: the line that it comes from, where that is asked for.
         self.location = ""
@@ -124,7 +136,7 @@ class FunctionBuilder:
 
     def called(self) -> None:
         """Note that what was emitted last calls a function, which may end what was begun here."""
-        self._calls.append(len(self.lines))
+        self.lines.append(_RESUMED)
 
     def start(self, label: str) -> None:
         """Begin a basic block."""
@@ -142,12 +154,54 @@ class FunctionBuilder:
         if count % BLOCK_LENGTH == 0:
             self.end_block()
 
+    @property
+    def depth(self) -> int:
+        """The number of the innermost scope."""
+        return len(self.scopes) - 1
+
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is computed inside is forgotten at the end."""
-        self.known.append({})
+        """What is computed inside stays there, and is forgotten at the end."""
+        inside = len(self.scopes)
+        self.scopes.append(Scope(self.lines, inside, inside))
         yield
-        self.known.pop()
+        self._leave()
+
+    @contextmanager
+    def construct(self) -> Iterator[None]:
+        """A loop, or a choice with all its branches: what leaves it stands before all of it."""
+        with self._section(Scope([], self.scopes[-1].cheap, self.scopes[-1].costly)):
+            yield
+
+    @contextmanager
+    def branch(self) -> Iterator[None]:
+        """A branch of a choice: only what is cheap may leave it."""
+        with self._section(Scope([], self.scopes[-1].cheap, len(self.scopes))):
+            yield
+
+    @contextmanager
+    def _section(self, scope: Scope) -> Iterator[None]:
+        """A scope with lines of its own, so that what leaves it stands before them."""
+        if not self.hoists:
+            scope = Scope(self.lines, len(self.scopes), len(self.scopes))
+        outer, self.lines = self.lines, scope.lines
+        self.scopes.append(scope)
+        yield
+        self._leave()
+        self.lines = outer
+        if scope.lines is not outer:
+            outer.extend(scope.lines)
+
+    def _leave(self) -> None:
+        for e in self.scopes.pop().known:
+            del self._known[e]
+
+    @contextmanager
+    def at_depth(self, depth: int) -> Iterator[None]:
+        """What is emitted meanwhile, and does not start a block, goes to the end of a scope."""
+        inner, self.lines = self.lines, self.scopes[depth].lines
+        yield
+        self.lines = inner
 
     @contextmanager
     def for_range(self, begin: str, end: str, step: str = "1") -> Iterator[str]:
@@ -157,36 +211,37 @@ class FunctionBuilder:
         """
         before, head, body, done = self.block, *map(self.label, ("head", "body", "done"))
         counter, following = self.fresh("i"), self.fresh("n")
-        self.emit(f"br label %{head}")
-        self.start(head)
-        latch = len(self.lines)
-        self.emit("")
-        again = self.let(f"icmp slt i64 {counter}, {end}")
-        self.emit(f"br i1 {again}, label %{body}, label %{done}")
-        self.start(body)
-        with self.scope():
+        with self.construct():
+            self.emit(f"br label %{head}")
+            self.start(head)
+            latch = len(self.lines)
+            self.emit("")
+            again = self.let(f"icmp slt i64 {counter}, {end}")
+            self.emit(f"br i1 {again}, label %{body}, label %{done}")
+            self.start(body)
             yield counter
-        self.emit(f"{following} = add nuw nsw i64 {counter}, {step}")
-        self.emit(f"br label %{head}")
-        phi = f"phi i64 [ {begin}, %{before} ], [ {following}, %{self.block} ]"
-        self.lines[latch] = f"  {counter} = {phi}"
+            self.emit(f"{following} = add nuw nsw i64 {counter}, {step}")
+            self.emit(f"br label %{head}")
+            phi = f"phi i64 [ {begin}, %{before} ], [ {following}, %{self.block} ]"
+            self.lines[latch] = f"  {counter} = {phi}"
         self.start(done)
 
     def lookup(self, e: Expr) -> str | None:
         """The register that holds `e`, if it is known here."""
-        for scope in reversed(self.known):
-            if e in scope:
-                return scope[e]
-        return None
+        return self._known.get(e)
+
+    def remember(self, e: Expr, register: str, depth: int = -1) -> None:
+        """Note that a register holds `e` in a scope."""
+        self._known[e] = register
+        self.scopes[depth].known.append(e)
 
     def finish(self, attributes: str = "", result: str = "void", convention: str = "") -> None:
         """Close the function, returning `result` (`void` or `type value`), and give it over."""
         params = ", ".join(f"{kind} {name}" for name, kind in self.params)
         begins = [f"  call void @{name}.begin()" for name in self._states]
-        for position in reversed(self._calls):
-            self.lines[position:position] = begins
+        lines = (new for line in self.lines for new in (begins if line == _RESUMED else (line,)))
         ends = [f"  call void @{name}.end()" for name in self._states]
-        body = "\n".join([*self.entry, *begins, *self.lines, *ends])
+        body = "\n".join([*self.entry, *begins, *lines, *ends])
         attributes += "" if self._scope is None else self._scope.attachment
         self.module.definitions.append(
             f"define {convention}{result.split()[0]} @{self.name}({params}) {attributes} {{\n"

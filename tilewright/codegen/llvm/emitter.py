@@ -13,10 +13,11 @@ from typing import TypeGuard
 
 from tilewright.arith.affine import to_affine
 from tilewright.arith.bounds import Interval, bound
-from tilewright.arith.expr import Binary, Broadcast, Const, Expr, Load
+from tilewright.arith.expr import FALSE, Binary, Broadcast, Const, Expr, Load
 from tilewright.arith.walk import contains
 from tilewright.codegen.llvm.available_loads import AvailableLoads
 from tilewright.codegen.llvm.builder import FunctionBuilder
+from tilewright.codegen.llvm.scopes import CheapExpressions, depth_of
 from tilewright.codegen.llvm.types import (
     intrinsic_suffix,
     is_widened,
@@ -37,6 +38,15 @@ def divisor(index: Expr) -> int:
         # Bits that both sides lack, the result lacks as well.
         parts.append(factor * min((n & -n for n in both if n), default=0))
     return gcd(*parts)
+
+
+def split_constant(index: Expr) -> tuple[Expr, int]:
+    """An index as a sum of what is not known and what is."""
+    distance = 0
+    while isinstance(index, Binary) and index.op in ("add", "sub") and isinstance(index.b, Const):
+        distance += int(index.b.value) if index.op == "add" else -int(index.b.value)
+        index = index.a
+    return index, distance
 
 
 def _is_xor(e: Expr) -> TypeGuard[Binary]:
@@ -67,7 +77,15 @@ class ValueEmitter(ABC):
         # The buffers that LLVM must not put into registers.
         self.volatile: set[str] = set()
         self.loads = AvailableLoads(own)
+        # The scopes of variables that do not have their values from the beginning.
+        self._depths: dict[str, int] = {}
+        self._cheap = CheapExpressions()
         self._block = fn.block
+
+    def bind(self, name: str, register: str) -> None:
+        """Let a variable have a value in the innermost scope."""
+        self.values[name] = register
+        self._depths[name] = self.fn.depth
 
     def begin_statement(self) -> None:
         """Forget what was loaded in another basic block, or only for the statement before."""
@@ -82,13 +100,27 @@ class ValueEmitter(ABC):
             return literal(e.value, e.dtype)
         pure = self.is_pure(e)
         found = self.fn.lookup(e) if pure else self.loads.find(e)
-        if found is None:
+        if found is None and pure:
+            found = self._emit_outside(e)
+        elif found is None:
             found = self._emit(e)
-            if pure:
-                self.fn.known[-1][e] = found
-            else:
-                self.loads.keep(e, found)
+            self.loads.keep(e, found)
         return found
+
+    def _emit_outside(self, e: Expr) -> str:
+        """Emit `e`, which reads no memory, in the outermost scope that it may go to."""
+        depth = self._outermost(e)
+        with self.fn.at_depth(depth):
+            found = self._emit(e)
+        self.fn.remember(e, found, depth)
+        return found
+
+    def _outermost(self, e: Expr) -> int:
+        if not self.fn.hoists:
+            return self.fn.depth
+        here = self.fn.scopes[-1]
+        limit = here.cheap if e in self._cheap else here.costly
+        return max(limit, depth_of(e, self._depths))
 
     @abstractmethod
     def _emit(self, e: Expr) -> str:
@@ -114,20 +146,40 @@ class ValueEmitter(ABC):
         return self.fn.let(f"call {flags}{kind} @{full}({given})")
 
     def element_pointer(self, buffer: str, dtype: DType, index: Expr) -> str:
-        """The address of one element."""
+        """The address of one element, which exists."""
         # A name for the address as an expression: it is the same wherever the index is.
-        place = Load(buffer, (index,), dtype)
+        return self._pointer(Load(buffer, (index,), dtype), " inbounds")
+
+    def possible_pointer(self, buffer: str, dtype: DType, index: Expr) -> str:
+        """The address of what may be no element: it is only computed."""
+        return self._pointer(Load(buffer, (index,), dtype, FALSE), "")
+
+    def _pointer(self, place: Load, flag: str) -> str:
+        (index,) = place.indices
         pure = self.is_pure(index)
         found = self.fn.lookup(place) if pure else None
-        if found is None:
-            found = self.fn.let(
-                f"getelementptr inbounds {memory_type(dtype)}, ptr {self.pointers[buffer]}, "
-                f"i64 {self.value(index)}",
-                "p",
-            )
-            if pure:
-                self.fn.known[-1][place] = found
+        if found is not None:
+            return found
+        start, distance = split_constant(index)
+        if self.fn.hoists and distance and not isinstance(start, Const) and pure:
+            # So all elements at known distances share one address, as LLVM wants to have them. It
+            # may be that of no element itself.
+            base = self.possible_pointer(place.buffer, place.dtype, start)
+            found = self._offset(place.dtype, "", base, str(distance))
+            self.fn.remember(place, found)
+            return found
+        depth = self._outermost(index) if pure else self.fn.depth
+        offset = self.value(index)
+        with self.fn.at_depth(depth):
+            found = self._offset(place.dtype, flag, self.pointers[place.buffer], offset)
+        if pure:
+            self.fn.remember(place, found, depth)
         return found
+
+    def _offset(self, dtype: DType, flag: str, base: str, offset: str) -> str:
+        return self.fn.let(
+            f"getelementptr{flag} {memory_type(dtype)}, ptr {base}, i64 {offset}", "p"
+        )
 
     def alignment(self, buffer: str, dtype: DType, index: Expr) -> int:
         """The bytes of which the address of an element is surely a multiple."""

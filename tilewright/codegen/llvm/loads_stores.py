@@ -64,11 +64,8 @@ def _readable_pointer(em: ValueEmitter, e: Load, index: Expr, lanes: int) -> str
     if e.mask is None:
         return em.element_pointer(e.buffer, e.dtype, index)
     mask = em.value(e.mask)
-    # Not `inbounds`: where the mask is false, the address may be anything.
-    place = em.fn.let(
-        f"getelementptr {memory_type(e.dtype)}, ptr {em.pointers[e.buffer]}, i64 {em.value(index)}",
-        "p",
-    )
+    # Where the mask is false, the address may be anything.
+    place = em.possible_pointer(e.buffer, e.dtype, index)
     zeros = em.fn.module.zeros(lanes * e.dtype.bytes)
     return em.fn.let(f"select i1 {mask}, ptr {place}, ptr {zeros}")
 

@@ -106,7 +106,7 @@ class StatementEmitter:
 
     def _loop(self, loop: For) -> None:
         if isinstance(loop.extent, Const) and loop.extent.value == 1:
-            with self.fn.scope():
+            with self.fn.construct():
                 self.bind(loop, "0")
                 self.emit(loop.body)
             return
@@ -115,7 +115,7 @@ class StatementEmitter:
 
     def bind(self, loop: For, register: str) -> None:
         """Let a loop be in the iteration whose number a register has."""
-        self.expressions.values[loop.name] = register
+        self.expressions.bind(loop.name, register)
         extent = as_int(loop.extent)
         self.expressions.ranges[loop.name] = Interval(0, None if extent is None else extent - 1)
 
@@ -129,11 +129,12 @@ class StatementEmitter:
     def _branch(self, condition: str, then: Stmt, orelse: Stmt | None) -> None:
         fn = self.fn
         yes, no, done = fn.label("then"), fn.label("else"), fn.label("end")
-        fn.emit(f"br i1 {condition}, label %{yes}, label %{no if orelse else done}")
-        for label, branch in ((yes, then), (no, orelse)):
-            if branch is not None:
-                fn.start(label)
-                with fn.scope():
-                    self.emit(branch)
-                fn.emit(f"br label %{done}")
+        with fn.construct():
+            fn.emit(f"br i1 {condition}, label %{yes}, label %{no if orelse else done}")
+            for label, branch in ((yes, then), (no, orelse)):
+                if branch is not None:
+                    fn.start(label)
+                    with fn.branch():
+                        self.emit(branch)
+                    fn.emit(f"br label %{done}")
         fn.start(done)

@@ -94,5 +94,4 @@ def splat(value: int | float | bool, dtype: DType, lanes: int) -> str:
     scalar = literal(value, dtype)
     if lanes == 1:
         return scalar
-    item = f"{register_type(dtype)} {scalar}"
-    return f"<{', '.join([item] * lanes)}>"
+    return f"splat ({register_type(dtype)} {scalar})"

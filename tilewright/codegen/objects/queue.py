@@ -31,7 +31,7 @@ from tilewright.target.target import Target
 
 # Characters of waiting text that are worth a worker: LLVM is busy with them for about as long as a
 # process takes to start.
-CHARACTERS_PER_WORKER = 400_000
+CHARACTERS_PER_WORKER = 250_000
 # Modules to come that are worth one as well, and ready with the first of them.
 MODULES_WORTH_A_WORKER = 16
 MAX_WORKERS = 4

@@ -49,4 +49,5 @@ def _kept(target: Target) -> dict[str, bytes]:
 
 
 def _compiled(texts: dict[str, str], target: Target) -> dict[str, bytes]:
-    return {name: object_compiler.compile_object(text, target) for name, text in texts.items()}
+    compiled = object_compiler.compile_object
+    return {name: compiled(text, target, whole=True) for name, text in texts.items()}

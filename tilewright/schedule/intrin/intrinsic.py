@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tilewright.core.node import node
 
@@ -62,6 +62,35 @@ class Intrinsic:
         """Whether a machine has the instruction; features as LLVM's `+name`."""
         needed = {f"+{feature}" for feature in self.features}
         return bool(self.llvm) and arch == self.arch and needed <= {*features}
+
+
+Row = Intrinsic | Callable[[], Intrinsic]
+"""An entry of a table, or what makes it."""
+
+
+class IntrinsicTable(Mapping[str, Intrinsic]):
+    """Intrinsics by name; one that is given by a function is made when it is first asked for.
+
+    Hundreds of tiles for GPUs are long texts, which a compilation needs few of, or none.
+    """
+
+    def __init__(self, rows: Mapping[str, Row]) -> None:
+        self.rows = dict(rows)
+
+    def __getitem__(self, name: str) -> Intrinsic:
+        row = self.rows[name]
+        if not isinstance(row, Intrinsic):
+            row = self.rows[name] = row()
+        return row
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 def function_text(name: str, params: str, lines: Iterable[str]) -> str:

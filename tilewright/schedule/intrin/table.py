@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tilewright.schedule.intrin.cpu.amx import AMX
 from tilewright.schedule.intrin.cpu.bf16_dot import BF16_PAIRS
-from tilewright.schedule.intrin.intrinsic import Intrinsic
+from tilewright.schedule.intrin.intrinsic import Intrinsic, IntrinsicTable
 from tilewright.schedule.intrin.nvidia.cp_async import CP_ASYNC_COPIES
 from tilewright.schedule.intrin.nvidia.fragment_shuffle import FRAGMENT_SHUFFLES
 from tilewright.schedule.intrin.nvidia.mma import MMA
@@ -49,43 +49,45 @@ define internal void @tw.vnni(ptr %a, ptr %b, ptr %c) alwaysinline {
 }
 """
 
-INTRINSICS: dict[str, Intrinsic] = {
-    "sdot": Intrinsic(
-        """
+INTRINSICS = IntrinsicTable(
+    {
+        "sdot": Intrinsic(
+            """
         func @sdot(a: i8[4], b: i8[4, 4], out c: i32[4]) {
           for j, k in serial(4, 4) { c[j] += i32(a[k]) * i32(b[j, k]) }
         }
         """,
-        tile="dot",
-        arch="aarch64",
-        features=("dotprod",),
-        llvm=_SDOT,
-    ),
-    "vnni": Intrinsic(
-        """
+            tile="dot",
+            arch="aarch64",
+            features=("dotprod",),
+            llvm=_SDOT,
+        ),
+        "vnni": Intrinsic(
+            """
         func @vnni(a: u8[4], b: i8[16, 4], out c: i32[16]) {
           for j, k in serial(16, 4) { c[j] += i32(a[k]) * i32(b[j, k]) }
         }
         """,
-        tile="dot",
-        arch="x86_64",
-        features=("avx512vnni",),
-        llvm=_VNNI,
-    ),
-    "fma_tile": Intrinsic(
-        """
+            tile="dot",
+            arch="x86_64",
+            features=("avx512vnni",),
+            llvm=_VNNI,
+        ),
+        "fma_tile": Intrinsic(
+            """
         func @fma_tile(a: f32[M, K], b: f32[K, N], out c: f32[M, N]) {
           for i, j, k in serial(M, N, K) { c[i, j] += a[i, k] * b[k, j] }
         }
         """,
-        tile="mma",
-    ),
-    **AMX,
-    **BF16_PAIRS,
-    **TMA,
-    **CP_ASYNC_COPIES,
-    **MMA,
-    **WGMMA,
-    **WGMMA_TF32_RS,
-    **FRAGMENT_SHUFFLES,
-}
+            tile="mma",
+        ),
+        **AMX,
+        **BF16_PAIRS,
+        **TMA,
+        **CP_ASYNC_COPIES,
+        **MMA.rows,
+        **WGMMA.rows,
+        **WGMMA_TF32_RS.rows,
+        **FRAGMENT_SHUFFLES.rows,
+    }
+)

@@ -13,9 +13,10 @@ bits are transposed as packed pairs, in half as many shuffles.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
-from tilewright.schedule.intrin.intrinsic import Intrinsic, function_text
+from tilewright.schedule.intrin.intrinsic import Intrinsic, IntrinsicTable, function_text
 from tilewright.schedule.intrin.nvidia.mma import WARP_TILES
 from tilewright.schedule.intrin.nvidia.mma_types import with_accumulator
 from tilewright.schedule.intrin.nvidia.wgmma import K_MAJOR_ONLY_N, WARP_M, WGMMA_N
@@ -146,35 +147,42 @@ def _exchange(tag: str, words: list[str], rounds: _Rounds) -> Iterator[str]:
 
 
 def _intrinsic(
-    name: str, m: int, n: int, lines: Iterable[str], elements: int, dtype: str = "f32"
+    name: str,
+    m: int,
+    n: int,
+    lines: Callable[[int, int], Iterable[str]],
+    elements: int,
+    dtype: str,
 ) -> Intrinsic:
     return Intrinsic(
         f"func @{name}(a: {dtype}[{m}, {n}], out c: {dtype}[{m}, {n}])"
         f" {{ for i, j in serial({m}, {n}) {{ c[i, j] = a[i, j] }} }}",
         tile="copy",
         arch="nvptx64",
-        llvm=function_text(name, "ptr %a, i64 %rows.a, ptr %c, i64 %rows.c", lines),
+        llvm=function_text(name, "ptr %a, i64 %rows.a, ptr %c, i64 %rows.c", lines(m, n)),
         strided=True,
         lane_elements=elements,
     )
 
 
-FRAGMENT_SHUFFLES: dict[str, Intrinsic] = {
-    **{
-        name: _intrinsic(name, WARP_M, n, _packed_transpose(WARP_M, n), QUAD_ELEMENTS, dtype)
-        for dtype in ("bf16", "f16")
-        for n in PACKED_N
-        for name in (packed_transpose_name(dtype, WARP_M, n),)
-    },
-    **{
-        name: _intrinsic(name, *tile, lines(*tile), elements, acc)
-        for acc in ("f32", "i32")
-        for tile in _TILES
-        if tile[1] % SHUFFLE_COLUMNS == 0
-        for name, lines, elements in (
-            (quad_transpose_name(*tile, acc), _quad_transpose, QUAD_ELEMENTS),
-            (row_transpose_name(*tile, acc), _row_transpose, ROW_ELEMENTS),
-        )
-    },
-}
+FRAGMENT_SHUFFLES = IntrinsicTable(
+    {
+        **{
+            name: partial(_intrinsic, name, WARP_M, n, _packed_transpose, QUAD_ELEMENTS, dtype)
+            for dtype in ("bf16", "f16")
+            for n in PACKED_N
+            for name in (packed_transpose_name(dtype, WARP_M, n),)
+        },
+        **{
+            name: partial(_intrinsic, name, *tile, lines, elements, acc)
+            for acc in ("f32", "i32")
+            for tile in _TILES
+            if tile[1] % SHUFFLE_COLUMNS == 0
+            for name, lines, elements in (
+                (quad_transpose_name(*tile, acc), _quad_transpose, QUAD_ELEMENTS),
+                (row_transpose_name(*tile, acc), _row_transpose, ROW_ELEMENTS),
+            )
+        },
+    }
+)
 """The entries of the table."""

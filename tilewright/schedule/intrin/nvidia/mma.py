@@ -16,8 +16,9 @@ rows are in different banks (`finalize/gpu/swizzle.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from tilewright.schedule.intrin.intrinsic import Intrinsic, function_text
+from tilewright.schedule.intrin.intrinsic import Intrinsic, IntrinsicTable, function_text
 from tilewright.schedule.intrin.nvidia.mma_types import (
     ACCUMULATORS,
     BYTE_KINDS,
@@ -246,19 +247,21 @@ def _instructions(kind: str, m: int, n: int) -> Iterator[str]:
             yield f"store {acc} %new{number}.{part}, ptr %p{number}.{part}, align 4"
 
 
-MMA: dict[str, Intrinsic] = {
-    **{
-        name: zero_intrinsic(name, m, n, acc)
-        for acc in ACCUMULATORS
-        for m, n in WARP_TILES
-        for name in (zero_name(acc, m, n),)
-    },
-    **{
-        name: _mma(name, kind, m, n, order)
-        for kind in _TYPES
-        for m, n in WARP_TILES
-        for order in mma_orders(kind, m)
-        for name in (mma_names(kind, m, n, order)[1],)
-    },
-}
+MMA = IntrinsicTable(
+    {
+        **{
+            name: partial(zero_intrinsic, name, m, n, acc)
+            for acc in ACCUMULATORS
+            for m, n in WARP_TILES
+            for name in (zero_name(acc, m, n),)
+        },
+        **{
+            name: partial(_mma, name, kind, m, n, order)
+            for kind in _TYPES
+            for m, n in WARP_TILES
+            for order in mma_orders(kind, m)
+            for name in (mma_names(kind, m, n, order)[1],)
+        },
+    }
+)
 """The entries of the table."""

@@ -27,8 +27,9 @@ for all but the last two.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from tilewright.schedule.intrin.intrinsic import Intrinsic, function_text
+from tilewright.schedule.intrin.intrinsic import Intrinsic, IntrinsicTable, function_text
 from tilewright.schedule.intrin.nvidia.mma import (
     fragment_addresses,
     fragment_lines,
@@ -284,48 +285,52 @@ def _widths(acc: str) -> tuple[int, ...]:
     return (*WGMMA_N, *(K_MAJOR_ONLY_N if acc == "f32" else ()))
 
 
-WGMMA: dict[str, Intrinsic] = {
-    **{
-        name: zero_intrinsic(name, WARP_M, n, acc)
-        for acc in _REGISTERS
-        for n in _widths(acc)
-        for name in (_zero_name(acc, n),)
-    },
-    **{
-        made: _wgmma(made, kind, n, (left, right), pending)
-        for kind in _TYPES
-        for n in WGMMA_N
-        for left, right in wgmma_layouts(kind)
-        for name in (wgmma_names(kind, n, right, left)[1],)
-        for pending, made in enumerate((name, async_name(name)) if left == "n" else (name,))
-    },
-    **{
-        made: _wgmma(made, dtype, n, ("n", "t"), pending)
-        for dtype in ("bf16", "f16")
-        for n in K_MAJOR_ONLY_N
-        for name in (wgmma_names(dtype, n, "t")[1],)
-        for pending, made in enumerate((name, async_name(name)))
-    },
-    **{
-        made: _wgmma(made, dtype, n, ("n", right), MAX_IN_FLIGHT)
-        for dtype in ("bf16", "f16")
-        for n in ISSUE_N
-        for right in "nt"
-        for made in (async_name(wgmma_names(dtype, n, right)[1], MAX_IN_FLIGHT),)
-    },
-    **{
-        issue_name(name, zero): _wgmma(issue_name(name, zero), dtype, n, (left, right), -1, zero)
-        for dtype in ("bf16", "f16")
-        for n in ISSUE_N
-        for left, right in wgmma_layouts(dtype)
-        for name in (wgmma_names(dtype, n, right, left)[1],)
-        for zero in (False, True)
-    },
-    **{
-        wait_name(n, pending, acc): _wait(n, pending, acc)
-        for acc, most in (("f32", MAX_IN_FLIGHT), ("i32", 0))
-        for n in _widths(acc)
-        for pending in range(most + 1)
-    },
-}
+WGMMA = IntrinsicTable(
+    {
+        **{
+            name: partial(zero_intrinsic, name, WARP_M, n, acc)
+            for acc in _REGISTERS
+            for n in _widths(acc)
+            for name in (_zero_name(acc, n),)
+        },
+        **{
+            made: partial(_wgmma, made, kind, n, (left, right), pending)
+            for kind in _TYPES
+            for n in WGMMA_N
+            for left, right in wgmma_layouts(kind)
+            for name in (wgmma_names(kind, n, right, left)[1],)
+            for pending, made in enumerate((name, async_name(name)) if left == "n" else (name,))
+        },
+        **{
+            made: partial(_wgmma, made, dtype, n, ("n", "t"), pending)
+            for dtype in ("bf16", "f16")
+            for n in K_MAJOR_ONLY_N
+            for name in (wgmma_names(dtype, n, "t")[1],)
+            for pending, made in enumerate((name, async_name(name)))
+        },
+        **{
+            made: partial(_wgmma, made, dtype, n, ("n", right), MAX_IN_FLIGHT)
+            for dtype in ("bf16", "f16")
+            for n in ISSUE_N
+            for right in "nt"
+            for made in (async_name(wgmma_names(dtype, n, right)[1], MAX_IN_FLIGHT),)
+        },
+        **{
+            issue_name(name, zero): partial(
+                _wgmma, issue_name(name, zero), dtype, n, (left, right), -1, zero
+            )
+            for dtype in ("bf16", "f16")
+            for n in ISSUE_N
+            for left, right in wgmma_layouts(dtype)
+            for name in (wgmma_names(dtype, n, right, left)[1],)
+            for zero in (False, True)
+        },
+        **{
+            wait_name(n, pending, acc): partial(_wait, n, pending, acc)
+            for acc, most in (("f32", MAX_IN_FLIGHT), ("i32", 0))
+            for n in _widths(acc)
+            for pending in range(most + 1)
+        },
+    }
+)
 """The entries of the table."""

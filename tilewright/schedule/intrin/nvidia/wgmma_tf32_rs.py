@@ -13,8 +13,9 @@ The registers of a step stay as they are while up to two steps are in flight; th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from tilewright.schedule.intrin.intrinsic import Intrinsic, function_text
+from tilewright.schedule.intrin.intrinsic import Intrinsic, IntrinsicTable, function_text
 from tilewright.schedule.intrin.nvidia.wgmma import (
     WARP_M,
     WGMMA_N,
@@ -103,10 +104,12 @@ def _wgmma(name: str, n: int, pending: int) -> Intrinsic:
     )
 
 
-WGMMA_TF32_RS: dict[str, Intrinsic] = {
-    made: _wgmma(made, n, pending)
-    for n in WGMMA_N
-    for name in (wgmma_names("f32", n, "t", "t")[1],)
-    for made, pending in ((name, 0), (async_name(name), _IN_FLIGHT))
-}
+WGMMA_TF32_RS = IntrinsicTable(
+    {
+        made: partial(_wgmma, made, n, pending)
+        for n in WGMMA_N
+        for name in (wgmma_names("f32", n, "t", "t")[1],)
+        for made, pending in ((name, 0), (async_name(name), _IN_FLIGHT))
+    }
+)
 """The entries of the table."""
