@@ -180,7 +180,7 @@ class BlockEmitter(StatementEmitter):
     def _let(self, name: str, value: Expr) -> None:
         ex = self.expressions
         ex.begin_statement()
-        ex.values[name] = ex.value(value)
+        ex.bind(name, ex.value(value))
         ex.ranges[name] = bound(value, ex.ranges)
 
     def _roles(self, roles: Sequence[Role]) -> None:
