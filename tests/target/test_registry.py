@@ -38,10 +38,18 @@ def test_cuda_is_the_gpu_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> Non
     assert resolve_gpu("cuda -arch=sm_86") is GPUS["sm_86"]
 
 
-@for_each("name", ["cuda -arch=sm_1", "cuda -fast=1", "cudax", "native"])
+@for_each("name", ["cuda -fast=1", "cudax", "native"])
 def test_unknown_gpus(name: str) -> None:
     with pytest.raises(ConfigError, match="no target named"):
         resolve_gpu(name)
+
+
+@for_each("arch", ["sm_1", "sm_70", "sm_100a", ""])
+def test_an_unknown_architecture_lists_the_known(arch: str) -> None:
+    with pytest.raises(ConfigError, match=r"target\.unknown-architecture") as caught:
+        resolve_gpu(f"cuda -arch={arch}")
+    assert caught.value.help == f"-arch= is one of {', '.join(GPUS)}"
+    assert {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100"} == {*GPUS}
 
 
 def test_an_unknown_name_lists_the_known() -> None:

@@ -7,21 +7,40 @@ from dataclasses import replace
 from tilewright.core.node import node
 
 _KIB, _MIB = 1024, 1024 * 1024
+# The most rows that one warp multiplies in an instruction.
+_WARP_M = 16
 VECTOR_BYTES = 16
 """The widest access of a thread: one load or store of four words."""
+INSTRUCTIONS = {
+    "ldmatrix": "a warp reads matrices of 8 x 8 from shared memory, as operands of `mma.sync`",
+    "cp.async": "a thread copies from global to shared memory, past its registers",
+    "cooperative": "all blocks of a launch run at a time, so that they may wait for one another",
+    "griddepcontrol": "a kernel starts before the previous ends (programmatic dependent launch)",
+    "mbarrier": "a barrier in shared memory counts threads and bytes",
+    "tma": "one thread copies a tile to shared memory (`cp.async.bulk.tensor`)",
+    "setmaxnreg": "a warpgroup hands registers over to others",
+    "wgmma": "four warps multiply matrices in shared memory",
+}
+"""What `GpuTarget.instructions` may name, beside the shapes of `mma.sync`."""
 
 
 @node
 class MmaShape:
     """A matrix multiply-accumulate instruction: m x n x k of `operands`, accumulated in f32.
 
-    8-bit integers are accumulated in i32; one operand may be signed and the other not.
+    8-bit integers are accumulated in i32; one operand may be signed and the other not. 64 rows are
+    those of a warpgroup (`wgmma`), fewer those of one warp (`mma.sync`).
     """
 
     operands: str
     m: int
     n: int
     k: int
+
+    @property
+    def is_of_warpgroup(self) -> bool:
+        """Whether four warps do it together."""
+        return self.m > _WARP_M
 
 
 @node
@@ -30,9 +49,11 @@ class GpuTarget:
 
     A thread block runs on one SM (streaming multiprocessor), in warps of `warp_size` threads. An SM
     has `registers_per_sm` registers of 32 bits and `shared_per_sm` bytes of shared memory for all
-    its resident blocks. A block may have `threads_per_block` threads, and `static_shared` bytes of
-    shared memory without opting in to more. The rates are peaks of the data sheet, in bytes and
+    its resident blocks, at most `blocks_per_sm`; of each the system keeps `reserved_shared` bytes
+    for itself. A block may have `threads_per_block` threads, and `static_shared` bytes of shared
+    memory without opting in to more. The rates are peaks of the data sheet, in bytes and
     operations a second; `mma_rate` is that of tensor cores on 16-bit operands, accumulating in f32.
+    `clock` is the SMs' in Hz, when all of them work. `instructions` are keys of `INSTRUCTIONS`.
     """
 
     triple: str
@@ -41,16 +62,20 @@ class GpuTarget:
     sm_count: int
     warp_size: int
     warps_per_sm: int
+    blocks_per_sm: int
     threads_per_block: int
     registers_per_sm: int
     registers_per_thread: int
     shared_per_sm: int
+    reserved_shared: int
     static_shared: int
     l2: int
+    clock: int
     memory_rate: int
     f32_rate: int
     mma_rate: int
     mma_shapes: tuple[MmaShape, ...]
+    instructions: tuple[str, ...]
 
     @property
     def architecture(self) -> str:
@@ -70,8 +95,38 @@ class GpuTarget:
 
     @property
     def max_shared_per_block(self) -> int:
-        """Shared memory that one block may use, in bytes: the system reserves 1 KiB of each."""
-        return self.shared_per_sm - _KIB
+        """Shared memory that one block may use, in bytes."""
+        return self.shared_per_sm - self.reserved_shared
+
+    def resident_blocks(self, shared: int, threads: int) -> int:
+        """How many blocks of so much shared memory, and so many threads, an SM runs at a time."""
+        taken = shared + self.reserved_shared
+        by_shared = self.shared_per_sm // taken if taken else self.blocks_per_sm
+        by_threads = self.warps_per_sm * self.warp_size // threads
+        return min(self.blocks_per_sm, by_shared, by_threads)
+
+    def has(self, instruction: str) -> bool:
+        """Whether there is an instruction of `INSTRUCTIONS`."""
+        assert instruction in INSTRUCTIONS, instruction
+        return instruction in self.instructions
+
+    def warp_mma(self, operands: str) -> MmaShape | None:
+        """The instruction of one warp on such operands, `None` if there is none."""
+        own = (s for s in self.mma_shapes if s.operands == operands and not s.is_of_warpgroup)
+        return next(own, None)
+
+    def warpgroup_mma(self, operands: str) -> MmaShape | None:
+        """The instruction of a warpgroup on such operands, `None` if there is none."""
+        own = (s for s in self.mma_shapes if s.operands == operands and s.is_of_warpgroup)
+        return next(own, None) if self.has("wgmma") else None
+
+    @property
+    def max_pipeline_stages(self) -> int | None:
+        """The most stages that a pipeline of copies to shared memory can use, `None` for any.
+
+        Copies that pass through registers are under way for one k-tile only: they take two stages.
+        """
+        return None if self.has("cp.async") else 2
 
     def lanes(self, bits: int) -> int:
         """How many elements of `bits` one vector access moves; none has less than a byte."""
@@ -85,7 +140,7 @@ class GpuTarget:
     @property
     def has_pdl(self) -> bool:
         """Whether a kernel may start before the previous ends (programmatic dependent launch)."""
-        return self.capability >= (9, 0)
+        return self.has("griddepcontrol")
 
     @property
     def emits_ptx(self) -> bool:

@@ -66,7 +66,13 @@ def resolve_gpu(name: str) -> GpuTarget:
     arch = DEFAULT_GPU
     for option in options:
         key, _, arch = option.partition("=")
-        if key != "-arch" or arch not in GPUS:
+        if key == "-arch" and arch not in GPUS:
+            raise ConfigError(
+                "target.unknown-architecture",
+                f"no GPU architecture {arch!r} is supported",
+                help=f"-arch= is one of {', '.join(GPUS)}",
+            )
+        if key != "-arch":
             raise _unknown(name, gpu_names())
     if word != CUDA:
         raise _unknown(name, gpu_names())

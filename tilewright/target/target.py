@@ -33,6 +33,7 @@ def read_target(fields: Mapping[str, Any]) -> Target:
     values = {key: value for key, value in fields.items() if key != "kind"}
     if "mma_shapes" in values:
         values["mma_shapes"] = tuple(MmaShape(**s) for s in values["mma_shapes"])
+        values["instructions"] = tuple(values["instructions"])
     if "costs" in values:
         values["costs"] = read_costs(values["costs"])
     return _KINDS[fields["kind"]](**{**values, "features": tuple(values["features"])})
