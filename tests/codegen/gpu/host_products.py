@@ -40,9 +40,20 @@ def _read_matrices(kind: str, given: list[int]) -> np.ndarray:
 
 
 def _multiply(kind: str, given: list[np.ndarray]) -> np.ndarray:
-    """For each lane, its four elements of a product; fragments as the instruction has them."""
-    dtypes, total = _types(kind[4:])
+    """For each lane, its elements of a product; fragments as the instruction has them.
+
+    What a shorter instruction does not have is zero: half of K, and of bytes the lower rows.
+    """
+    name, _, short = kind[4:].partition(".")
+    dtypes, total = _types(name)
     words = np.array(given, np.uint32)
+    if short:
+        rows, columns = (1, 1) if len(given[0]) == 4 else (2, 1)
+        filled = np.zeros((LANES, 10), np.uint32)
+        filled[:, :rows] = words[:, :rows]
+        filled[:, 4 : 4 + columns] = words[:, rows : rows + columns]
+        filled[:, 6 : 6 + 2 * rows] = words[:, rows + columns :]
+        return _multiply(f"mma.{name}", list(filled))[:, : 2 * rows]
     each = 4 // np.dtype(dtypes[0]).itemsize
     near = 4 * each
     a = np.zeros((16, 2 * near), total)

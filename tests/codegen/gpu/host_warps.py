@@ -73,6 +73,8 @@ define internal void @tw.await(i32 %groups) noinline {
 """
 _FOUR = "{ i32, i32, i32, i32 }"
 _SIGNS = ["_".join(SIGNS[t] for t in types) for types in BYTE_KINDS.values()]
+# Turing's instructions, and the registers of their operands and sums.
+SHORT = {"f16.k8": (3, 4), **{f"{signs}.k16": (2, 2) for signs in _SIGNS}}
 
 
 def _ldmatrix(word: str) -> str:
@@ -87,22 +89,21 @@ define internal {_FOUR} @tw.ldmatrix{word}(ptr %from) noinline {{
 """
 
 
-def _mma(word: str, kind: str, total: str = "float") -> str:
-    sums = f"{{ {total}, {total}, {total}, {total} }}"
-    params = ", ".join(
-        [*(f"{kind} %x{n}" for n in range(6)), *(f"{total} %c{n}" for n in range(4))]
-    )
+def _mma(word: str, kind: str, total: str = "float", counts: tuple[int, int] = (6, 4)) -> str:
+    """An instruction as a call; `counts` are the registers of operands and of sums."""
+    operands, own = counts
+    sums = f"{{ {', '.join([total] * own)} }}"
+    words = [(f"%x{n}", kind) for n in range(operands)] + [(f"%c{n}", total) for n in range(own)]
+    params = ", ".join(f"{type_} {given}" for given, type_ in words)
     stores = []
-    for n, (given, type_) in enumerate(
-        [(f"%x{n}", kind) for n in range(6)] + [(f"%c{n}", total) for n in range(4)]
-    ):
+    for n, (given, type_) in enumerate(words):
         stores.append(f"  %s{n} = getelementptr i32, ptr %in, i64 {n}")
         stores.append(f"  store {type_} {given}, ptr %s{n}")
     body = "\n".join(stores)
     return f"""
 declare void @tw.py.mma.{word}(i64, ptr, ptr)
 define internal {sums} @tw.mma.{word}({params}) noinline {{
-  %in = alloca [10 x i32]
+  %in = alloca [{len(words)} x i32]
   %out = alloca {sums}
 {body}
   %n = call i64 @tw.number()
@@ -123,6 +124,13 @@ _NAMES = {
     **{
         f"llvm.nvvm.mma.m16n8k32.row.col.{'.'.join(dict.fromkeys(signs.split('_')))}": (
             f"tw.mma.{signs}"
+        )
+        for signs in _SIGNS
+    },
+    "llvm.nvvm.mma.m16n8k8.row.col.f32.f32": "tw.mma.f16.k8",
+    **{
+        f"llvm.nvvm.mma.m8n8k16.row.col.{'.'.join(dict.fromkeys(signs.split('_')))}": (
+            f"tw.mma.{signs}.k16"
         )
         for signs in _SIGNS
     },
@@ -161,6 +169,8 @@ def warp_text(text: str) -> str:
     made = _ldmatrix("") + _ldmatrix(".trans") + _mma("f16", "<2 x half>")
     made += _mma("bf16", "i32") + _mma("tf32", "i32")
     made += "".join(_mma(signs, "i32", "i32") for signs in _SIGNS)
+    made += _mma("f16.k8", "<2 x half>", counts=SHORT["f16.k8"])
+    made += "".join(_mma(k, "i32", "i32", counts=SHORT[k]) for k in SHORT if k != "f16.k8")
     return re.sub(r" addrspace\([137]\)", "", text) + _TEXT + host_tma.TEXT + made + groups
 
 
@@ -296,10 +306,12 @@ def _on_ldmatrix(kind: str, thread: int, start: int, out: int) -> None:
 
 
 def _on_mma(kind: str, thread: int, start: int, out: int) -> None:
-    given = np.frombuffer((ctypes.c_uint32 * 10).from_address(start), np.uint32).copy()
+    operands, own = SHORT.get(kind.removeprefix("mma."), (6, 4))
+    words = operands + own
+    given = np.frombuffer((ctypes.c_uint32 * words).from_address(start), np.uint32).copy()
     result = np.ascontiguousarray(_warp(thread).meet(thread % LANES, kind, given)[thread % LANES])
-    assert result.nbytes == 16
-    ctypes.memmove(out, result.ctypes.data, 16)
+    assert result.nbytes == 4 * own
+    ctypes.memmove(out, result.ctypes.data, result.nbytes)
 
 
 def _on_wgmma(kind: str, thread: int, start: int, out: int) -> None:
@@ -335,7 +347,7 @@ _FUNCTIONS = {
     "tw.py.ldmatrix.trans": lambda *a: _on_ldmatrix("ldmatrix.trans", *a),
     **{
         f"tw.py.mma.{word}": partial(_on_mma, f"mma.{word}")
-        for word in ("bf16", "f16", "tf32", *_SIGNS)
+        for word in ("bf16", "f16", "tf32", *_SIGNS, *SHORT)
     },
     "tw.py.copy": partial(_on_copy, 16),
     "tw.py.copy.word": partial(_on_copy, 4),

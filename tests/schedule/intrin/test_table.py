@@ -52,6 +52,11 @@ INSTRUCTIONS = {
         f"mma_{kind}_": f"mma.sync.aligned.m16n8k32.row.col.s32.{SIGNS[a]}.{SIGNS[b]}.s32"
         for kind, (a, b) in BYTE_KINDS.items()
     },
+    "mma_f16_k8": "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32",
+    **{
+        f"mma_{kind}_k16": f"mma.sync.aligned.m8n8k16.row.col.s32.{SIGNS[a]}.{SIGNS[b]}.s32"
+        for kind, (a, b) in BYTE_KINDS.items()
+    },
     "cp_async_16": "cp.async.cg.shared.global",
     "cp_async_4": "cp.async.ca.shared.global",
 }

@@ -3,7 +3,9 @@
     mma.m16n8k16  c[m, n] += a[m, k] * b[k, n]      16 x 8 x 16 of f16 or bf16, c in f32
 
 Operands of f32 are rounded to TF32 where the user allows that: 16 x 8 x 8. 8-bit integers, each
-operand signed or unsigned, are accumulated in i32: 16 x 8 x 32.
+operand signed or unsigned, are accumulated in i32: 16 x 8 x 32. Turing (sm_75) has shorter
+instructions, 16 x 8 x 8 of f16 and 8 x 8 x 16 of bytes. Fragments are the same there, and a step is
+several of those: `mma_f16_k8`, `mma_i8_k16`.
 
 A warp has a block of accumulators. `mma_zero` clears it, `mma_bf16` adds one `k16` step to all of
 it. The accumulators are a fragment: lane `t` has the elements
@@ -54,14 +56,35 @@ _TYPES = {
         for kind, types in BYTE_KINDS.items()
     },
 }
+# The parts of a step of 32 bytes of K that an instruction takes: registers of A, of B, and
+# accumulators.
+_Parts = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+_WHOLE: tuple[_Parts, ...] = (((0, 1, 2, 3), (0, 1), (0, 1, 2, 3)),)
+_HALVES: tuple[_Parts, ...] = (((0, 1), (0,), (0, 1, 2, 3)), ((2, 3), (1,), (0, 1, 2, 3)))
+_QUARTERS: tuple[_Parts, ...] = (
+    *(((0,), (0,), (0, 1)), ((2,), (1,), (0, 1))),
+    *(((1,), (0,), (2, 3)), ((3,), (1,), (2, 3))),
+)
+# Shorter instructions by kind and K, and the parts of a step.
+_SHORT = {
+    ("f16", 8): ("m16n8k8.row.col.f32.f32", _HALVES),
+    **{
+        (kind, 16): (_TYPES[kind][0].replace("m16n8k32", "m8n8k16"), _QUARTERS)
+        for kind in BYTE_KINDS
+    },
+}
 _ROUND_TO_TF32 = "llvm.nvvm.f2tf32.rna"
 _ARCH = "nvptx64"
 _FOUR = "{ i32, i32, i32, i32 }"
 
 
-def mma_names(kind: str, m: int, n: int, order: str) -> tuple[str, str]:
-    """The intrinsics that clear and accumulate a warp's block of accumulators."""
-    return zero_name(accumulator_type(kind), m, n), f"mma_{kind}_{m}x{n}_{order}"
+def mma_names(kind: str, m: int, n: int, order: str, k: int = 0) -> tuple[str, str]:
+    """The intrinsics that clear and accumulate a warp's block of accumulators.
+
+    `k` is that of the instruction which the machine has; 0 stands for `mma_k(kind)`.
+    """
+    word = kind if k in (0, mma_k(kind)) else f"{kind}_k{k}"
+    return zero_name(accumulator_type(kind), m, n), f"mma_{word}_{m}x{n}_{order}"
 
 
 def zero_name(acc: str, m: int, n: int) -> str:
@@ -70,7 +93,7 @@ def zero_name(acc: str, m: int, n: int) -> str:
 
 
 def mma_k(kind: str) -> int:
-    """The K of one instruction: 32 bytes of each operand."""
+    """The K of one step: 32 bytes of each operand, those of one instruction since sm_80."""
     return MMA_K * 2 // operand_bytes(kind)
 
 
@@ -191,8 +214,8 @@ def fragment_lines(word: str, steps: int, kind: str) -> Iterator[str]:
             yield f"%{n} = bitcast <2 x i16> %{n}.raw to {kind}"
 
 
-def _mma(name: str, kind: str, m: int, n: int, order: str) -> Intrinsic:
-    """One `k` step of a warp's block of accumulators."""
+def _mma(name: str, kind: str, m: int, n: int, order: str, short: int = 0) -> Intrinsic:
+    """One `k` step of a warp's block of accumulators, by instructions of a `short` K if any."""
     left = _Operand("a", m, order[0] != "t")
     right = _Operand("b", n, order[1] == "t")
     lines = [
@@ -209,7 +232,7 @@ def _mma(name: str, kind: str, m: int, n: int, order: str) -> Intrinsic:
     in_registers = order[0] == "r"
     lines += fragment_lines("a", 1, _TYPES[kind][1]) if in_registers else left.lines(kind)
     lines += right.lines(kind)
-    lines += _instructions(kind, m, n)
+    lines += _instructions(kind, m, n, short)
     k, acc = mma_k(kind), accumulator_type(kind)
     a = f"[{m}, {k}]" if left.k_major else f"[{k}, {m}]"
     b = f"[{n}, {k}]" if right.k_major else f"[{k}, {n}]"
@@ -229,22 +252,28 @@ def _mma(name: str, kind: str, m: int, n: int, order: str) -> Intrinsic:
     )
 
 
-def _instructions(kind: str, m: int, n: int) -> Iterator[str]:
-    instruction, given = _TYPES[kind]
+def _instructions(kind: str, m: int, n: int, short: int) -> Iterator[str]:
+    whole, given = _TYPES[kind]
+    instruction, steps = _SHORT[kind, short] if short else (whole, _WHOLE)
     acc = llvm_accumulator(accumulator_type(kind))
-    results = f"{{ {', '.join([acc] * 4)} }}"
     for number, i, j, addresses in fragment_addresses(m, n):
         yield from addresses
-        for part in range(4):
-            yield f"%old{number}.{part} = load {acc}, ptr %p{number}.{part}, align 4"
-        a = [f"{given} %a{i}.{part}" for part in range(4)]
-        b = [f"{given} %b{j // 2}.{j % 2 * 2 + part}" for part in range(2)]
-        c = [f"{acc} %old{number}.{part}" for part in range(4)]
-        name = f"llvm.nvvm.mma.{instruction}"
-        yield f"%new{number} = call {results} @{name}({', '.join((*a, *b, *c))})"
-        for part in range(4):
-            yield f"%new{number}.{part} = extractvalue {results} %new{number}, {part}"
-            yield f"store {acc} %new{number}.{part}, ptr %p{number}.{part}, align 4"
+        sums = [f"%old{number}.{part}" for part in range(4)]
+        for part, old in enumerate(sums):
+            yield f"{old} = load {acc}, ptr %p{number}.{part}, align 4"
+        for step, (left, right, out) in enumerate(steps):
+            operands = [f"{given} %a{i}.{part}" for part in left]
+            operands += [f"{given} %b{j // 2}.{j % 2 * 2 + part}" for part in right]
+            operands += [f"{acc} {sums[part]}" for part in out]
+            results = f"{{ {', '.join([acc] * len(out))} }}"
+            new = f"%new{number}.{step}"
+            yield f"{new} = call {results} @llvm.nvvm.mma.{instruction}({', '.join(operands)})"
+            last = all(out != later for _, _, later in steps[step + 1 :])
+            for place, part in enumerate(out):
+                sums[part] = f"{new}.{part}"
+                yield f"{sums[part]} = extractvalue {results} {new}, {place}"
+                if last:
+                    yield f"store {acc} {sums[part]}, ptr %p{number}.{part}, align 4"
 
 
 MMA = IntrinsicTable(
@@ -261,6 +290,13 @@ MMA = IntrinsicTable(
             for m, n in WARP_TILES
             for order in mma_orders(kind, m)
             for name in (mma_names(kind, m, n, order)[1],)
+        },
+        **{
+            name: partial(_mma, name, kind, m, n, order, k)
+            for kind, k in _SHORT
+            for m, n in WARP_TILES
+            for order in mma_orders(kind, m)
+            for name in (mma_names(kind, m, n, order, k)[1],)
         },
     }
 )
