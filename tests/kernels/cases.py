@@ -40,6 +40,13 @@ LARGE = (
     ("cuda -arch=sm_90a", "bf16"),
 )
 
+# Generations of GPUs that take other tiles, or other instructions; `gpu_kinds.py` compiles all
+# kinds of kernels for them.
+GENERATIONS = tuple(
+    (f"cuda -arch={arch}", "fp16") for arch in ("sm_75", "sm_86", "sm_89", "sm_100")
+)
+ON_GENERATIONS = ("gemm", "attention", "softmax")
+
 
 @dataclass(frozen=True)
 class Case:
@@ -62,6 +69,7 @@ def all_cases() -> tuple[Case, ...]:
     rows |= {name: (*EVERYWHERE, *NARROW) for name in MODELS}
     rows |= {name: LARGE for name in GPU_MODELS}
     rows |= {name: (("cuda -arch=sm_90a", "f32"),) for name in GPU_MODELS if "_f16" in name}
+    rows |= {name: (*rows[name], *GENERATIONS) for name in ON_GENERATIONS}
     return tuple(Case(name, *row) for name, machines in rows.items() for row in machines)
 
 

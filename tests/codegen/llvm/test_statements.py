@@ -40,6 +40,14 @@ def test_extents_and_conditions_are_read_when_they_are_reached() -> None:
     check_native_func(parse_func(text), {"x": np.array([3, 0, 0, 0]), "y": y})
 
 
+def test_a_rolled_loop_says_so() -> None:
+    loop = "for {} in serial(9) {} {{ for {}.1 in serial(3) {{ x[{}] = x[{}] + 1.0 }} }}"
+    text = " ".join(loop.format(i, notes, i, i, i) for i, notes in (("i", "{rolled=1}"), ("j", "")))
+    found = llvm_text(parse_func(f"func @f(out x: f32[9]) {{ {text} }}"))
+    assert found.count("!llvm.loop") == 1
+    assert found.count('!{!"llvm.loop.unroll.disable"}') == 1
+
+
 def test_masked_scalar_store() -> None:
     text = """
     func @f(x: f64[N], out y: f64[N]) {

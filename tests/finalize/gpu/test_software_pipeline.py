@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from tests.finalize.kernel_steps import run, sample
 from tests.for_each import for_each
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.gpu.place_barriers import place_barriers
-from tilewright.finalize.gpu.software_pipeline import software_pipeline
+from tilewright.finalize.gpu.software_pipeline import WORKING_REGISTERS, software_pipeline
 from tilewright.ir.loop.nodes import CpAsyncCommit, CpAsyncWait, Func, Tile
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.walk import statements
@@ -28,9 +30,11 @@ COPY = "T[ramp(z * 4, 1, 4)] = A[ramp(k * 64 + z * 4, 1, 4)]"
 MASKED = "T[ramp(z * 4, 1, 4)] = A[ramp(k * 64 + z * 4, 1, 4) ? ramp(k * 64 + z * 4, 1, 4) < 72]"
 
 
-def staged(copy: str = COPY, notes: str = "{aligned=16}") -> tuple[Func, Func]:
+def staged(copy: str = COPY, notes: str = "{aligned=16}", registers: int = 0) -> tuple[Func, Func]:
+    """Before and after; with `registers` for copies on a machine without `cp.async`."""
     func = parse_func(SUMS % (notes, copy))
-    return func, software_pipeline(place_barriers(func))
+    all_registers = registers + WORKING_REGISTERS
+    return func, software_pipeline(place_barriers(func), all_registers, cp_async=not registers)
 
 
 @for_each("steps", [0, 1, 2, 3, 7])
@@ -82,6 +86,34 @@ def test_a_piece_is_whole_or_zero() -> None:
     assert "cp_async_16" not in print_func(staged(MASKED.replace("72", "74"))[1])
 
 
+@for_each("steps", [0, 1, 2, 3, 7])
+@for_each("registers", [4, 64])
+@for_each("copy", [COPY, MASKED, WORD])
+def test_without_cp_async_copies_pass_through_registers(
+    steps: int, registers: int, copy: str
+) -> None:
+    before, after = staged(copy, registers=registers)
+    text = print_func(after)
+    assert "cp_async" not in text
+    assert "alloc T: f32[128] @shared" in text  # two stages
+    arrays = sample(before, {"N": steps})
+    expected = run(before, arrays, {"N": steps})["C"].copy()
+    np.testing.assert_allclose(run(after, arrays, {"N": steps})["C"], expected, rtol=1e-6)
+
+
+def test_registers_are_loaded_before_products_and_stored_behind_them() -> None:
+    text = print_func(staged(registers=5)[1])  # four on their way, and the sum
+    loop = text[text.index("for k in") :]
+    order = [" barrier", "k.ahead.T[ramp(0, 1, 4)] = A[", "S[0] +=", "= k.ahead.T[ramp(0, 1, 4)]"]
+    places = [loop.index(word) for word in order]
+    assert places == sorted(places)
+    assert loop.count(" barrier") == 1
+    direct = print_func(staged(registers=4)[1])
+    loop = direct[direct.index("for k in") :]
+    assert "ahead" not in direct
+    assert loop.index("T[ramp((k + 1) % 2 * 64 + z * 4, 1, 4)] = A[") < loop.index("S[0] +=")
+
+
 def test_a_loop_without_copies() -> None:
     loop = "for k in serial(2) {pipeline_stages=2} { for x in thread(4) { C[x] = 0.0 } }"
     text = f"func @f(out C: f32[8]) {{ {loop} }}"
@@ -121,6 +153,19 @@ def test_whole_tiles_are_counted_and_products_go_on() -> None:
     places = [loop.index(word) for word in order]
     assert places == sorted(places)
     assert loop.count(" barrier") == 1
+
+
+def test_loops_whose_accumulators_leave_few_registers_are_not_unrolled() -> None:
+    text = PRODUCT.replace("f32[16, 64]", "f32[64, 64]").replace("wgmma_zero_64", "mma_zero_64x64")
+    text = text.replace("wgmma_bf16_64_nt", "mma_bf16_64x64_nt").replace("tile copy", "TMA")
+    text = re.sub(r"TMA (.).*", r"for t\1 in thread(8) { \1[t\1] = A[k * 4096 + t\1] }", text)
+
+    def is_rolled(registers: int, func: str = text) -> bool:
+        return "{rolled=1}" in print_func(software_pipeline(parse_func(func), registers))
+
+    assert is_rolled(255)
+    assert not is_rolled(256)
+    assert not is_rolled(16, PRODUCT)
 
 
 def test_whole_tiles_and_others_are_not_mixed() -> None:

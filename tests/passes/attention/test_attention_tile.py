@@ -14,6 +14,7 @@ from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.passes.attention.attention_tile import (
     FEWER_KEYS,
+    FEWEST_KEYS,
     KEYS,
     MORE_KEYS,
     ROWS,
@@ -92,9 +93,11 @@ def test_whole_tiles_are_copied_by_threads_apart(
     [
         (1024, 160, 64, 1000, (ROWS[0], KEYS)),
         (1024, 192, 64, 1024, (ROWS[0], KEYS)),
-        (1024, 256, 64, 1024, (ROWS[0], FEWER_KEYS)),  # wgmma has no instruction for so few
+        (1024, 256, 64, 1024, (ROWS[0], FEWEST_KEYS)),  # wgmma has no instruction for so few
         (20, 160, 64, 256, (ROWS[-1], FEWER_KEYS)),
-        (1, 256, 2, 4096, (WARP_ROWS, FEWER_KEYS, 64)),
+        (1, 256, 2, 4096, (WARP_ROWS, FEWEST_KEYS, 64)),
+        (1, 136, 2, 4096, (WARP_ROWS, FEWEST_KEYS, 64)),  # 24 vectors a row, and one warp
+        (1, 128, 2, 4096, (WARP_ROWS, KEYS, 32)),
         (Var("I"), 136, 64, 1024, (ROWS[0], FEWER_KEYS)),
     ],
 )
@@ -104,6 +107,15 @@ def test_wide_heads_leave_registers_for_fewer_keys(
     (found,) = _attention(_model(queries, size, BF16, heads, keys))
     assert isinstance(found.attrs, FusedAttentionAttrs)
     assert found.attrs.tile == tile
+
+
+def test_without_instructions_for_its_type_there_is_no_tile() -> None:
+    tiles = []
+    for dtype in (F16, BF16, F32):
+        shape = tensor(dtype, 64, 1024, 64)
+        problem = Problem(FusedAttentionAttrs(), (shape, shape, shape), shape)
+        tiles.append(bool(attention_tile(resolve_gpu("cuda -arch=sm_75"), problem)))
+    assert tiles == [True, False, False]
 
 
 def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:

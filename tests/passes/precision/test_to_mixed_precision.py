@@ -190,3 +190,29 @@ def test_recurrences_whose_weights_are_computed_stay_in_f32() -> None:
     after, decisions = noted(to_mixed_precision, graph, resolve_gpu("cuda"), "fp16")
     assert after == graph
     assert [d.reason for d in decisions] == ["its weights are computed"]
+
+
+T4 = resolve_gpu("cuda -arch=sm_75")
+
+
+@for_each(("precision", "taken"), [("fp16", "fp16"), ("bf16", "f32")])
+def test_a_gpu_takes_types_that_it_multiplies(precision: str, taken: str) -> None:
+    graph = _mlp()
+    after, decisions = noted(to_mixed_precision, graph, T4, precision)
+    assert {d.precision for d in decisions} == {taken}
+    assert _types(dce(after, ON_CPU), "matmul") == ({F16} if taken == "fp16" else {F32})
+    if taken == "f32":
+        assert {d.reason for d in decisions} == {"this GPU has no instruction for matrices of bf16"}
+
+
+@for_each(("arch", "dtype", "said"), [("sm_75", BF16, 1), ("sm_75", F16, 0), ("sm_80", BF16, 0)])
+def test_operands_that_no_instruction_multiplies_are_told(
+    arch: str, dtype: DType, said: int
+) -> None:
+    g = GraphBuilder("product")
+    operands = [g.input(name, tensor(dtype, 8, 8)) for name in "xy"]
+    graph = g.graph(g.add("matmul", *operands))
+    after, notes = noted(to_mixed_precision, graph, resolve_gpu(f"cuda -arch={arch}"), "f32")
+    assert after is graph
+    assert len(notes) == said
+    assert all("CUDA cores multiply its values as f32" in str(note) for note in notes)

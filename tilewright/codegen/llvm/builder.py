@@ -17,6 +17,10 @@ BLOCK_LENGTH = 64
 _RESUMED = "; resumed"
 
 
+# Metadata by numbers that lines of source text (`source_lines.py`) do not reach.
+_ROLLED, _NOT_UNROLLED = "!900000", "!900001"
+
+
 class ModuleBuilder:
     """Collects function definitions, and declarations each once.
 
@@ -57,6 +61,12 @@ class ModuleBuilder:
         if name not in self._included:
             self._included.add(name)
             self.definitions.append(text.strip())
+
+    def rolled_loop(self) -> str:
+        """The metadata of a loop that nobody is to unroll."""
+        self.include(_ROLLED, f"{_ROLLED} = distinct !{{{_ROLLED}, {_NOT_UNROLLED}}}")
+        self.include(_NOT_UNROLLED, f'{_NOT_UNROLLED} = !{{!"llvm.loop.unroll.disable"}}')
+        return _ROLLED
 
     def text(self) -> str:
         """The module."""
@@ -204,10 +214,13 @@ class FunctionBuilder:
         self.lines = inner
 
     @contextmanager
-    def for_range(self, begin: str, end: str, step: str = "1") -> Iterator[str]:
+    def for_range(
+        self, begin: str, end: str, step: str = "1", rolled: bool = False
+    ) -> Iterator[str]:
         """A loop, tested at the top, so that an empty range runs nothing.
 
-        What is emitted meanwhile is its body; gives the number of the iteration.
+        What is emitted meanwhile is its body; gives the number of the iteration. It stays a loop if
+        it is `rolled`.
         """
         before, head, body, done = self.block, *map(self.label, ("head", "body", "done"))
         counter, following = self.fresh("i"), self.fresh("n")
@@ -221,7 +234,8 @@ class FunctionBuilder:
             self.start(body)
             yield counter
             self.emit(f"{following} = add nuw nsw i64 {counter}, {step}")
-            self.emit(f"br label %{head}")
+            note = f", !llvm.loop {self.module.rolled_loop()}" if rolled else ""
+            self.emit(f"br label %{head}{note}")
             phi = f"phi i64 [ {begin}, %{before} ], [ {following}, %{self.block} ]"
             self.lines[latch] = f"  {counter} = {phi}"
         self.start(done)

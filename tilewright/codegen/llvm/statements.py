@@ -15,7 +15,7 @@ from tilewright.codegen.llvm.prefetch import emit_prefetches
 from tilewright.codegen.llvm.types import memory_type
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import CodegenError
-from tilewright.ir.loop.annotations import PREFETCH
+from tilewright.ir.loop.annotations import PREFETCH, ROLLED
 from tilewright.ir.loop.nodes import (
     Alloc,
     Buffer,
@@ -120,7 +120,7 @@ class StatementEmitter:
         self.expressions.ranges[loop.name] = Interval(0, None if extent is None else extent - 1)
 
     def _count(self, loop: For, begin: str, end: str) -> None:
-        with self.fn.for_range(begin, end) as counter:
+        with self.fn.for_range(begin, end, rolled=ROLLED.is_on(loop)) as counter:
             self.bind(loop, counter)
             if PREFETCH.is_on(loop):
                 emit_prefetches(self.expressions, loop)

@@ -30,6 +30,11 @@ from tilewright.target.gpu import GpuTarget
 
 def steps(target: GpuTarget) -> tuple[Step, ...]:
     """All steps by name."""
+    pipelined = partial(
+        software_pipeline,
+        registers=target.registers_per_thread,
+        cp_async=target.has("cp.async"),
+    )
     return (
         ("expand-tiles", partial(expand_tiles, target=target)),
         ("lower-blocks", lower_blocks),
@@ -46,7 +51,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("combine-loads", partial(combine_loads, target=target)),
         ("swizzle", swizzle),
         ("place-barriers", place_barriers),
-        ("software-pipeline", software_pipeline),
+        ("software-pipeline", pipelined),
         ("warp-specialize", partial(warp_specialize, target=target)),
         ("report-indices", report_indices),
     )

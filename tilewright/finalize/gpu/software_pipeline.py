@@ -16,6 +16,10 @@ One barrier for each k-tile is enough: behind it the copies of this k-tile are c
 threads are done with the stage of the one before, which the new copy takes. Copies of 16 or 4 bytes
 become `cp.async`; full tiles become TMA copies, counted by an mbarrier for each stage.
 
+A machine without `cp.async` has two stages: a thread loads the next k-tile to registers,
+multiplies, and stores to shared memory what has come (`register_staging.py`). What does not fit its
+registers is stored as it comes, before the products.
+
 Asynchronous mma instructions (wgmma) stay in flight: each k-tile waits for those of the one before,
 and its stage is free one barrier later. Its copies are then issued behind the instructions.
 """
@@ -29,13 +33,14 @@ from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.vector import Ramp
 from tilewright.core.dtypes import I64
 from tilewright.core.errors import CodegenError
+from tilewright.finalize.gpu.register_staging import stage_in_registers, words_of_thread
 from tilewright.finalize.gpu.select_stage import (
     counted_by,
     is_tma_load,
     one_element,
     select_stage,
 )
-from tilewright.ir.loop.annotations import ALIGNED, PIPELINE_STAGES, WARP_SPECIALIZED
+from tilewright.ir.loop.annotations import ALIGNED, PIPELINE_STAGES, ROLLED, WARP_SPECIALIZED
 from tilewright.ir.loop.nodes import (
     Alloc,
     Barrier,
@@ -64,15 +69,25 @@ from tilewright.schedule.intrin.nvidia.cp_async import CP_ASYNC
 from tilewright.schedule.intrin.nvidia.tma import mbarrier_init_name
 from tilewright.schedule.intrin.table import INTRINSICS
 
+# The stages of a pipeline whose copies pass through registers.
+REGISTER_STAGES = 2
+# Registers of a thread for operands of instructions, addresses and masks.
+WORKING_REGISTERS = 64
 
-def software_pipeline(func: Func) -> Func:
-    """`func`, with its barriers, with its multistage loops."""
+
+def software_pipeline(func: Func, registers: int = 255, cp_async: bool = True) -> Func:
+    """`func`, with its barriers, with its multistage loops.
+
+    `registers` are those of a thread; `cp_async`: the machine has that.
+    """
     known = {p.name for p in func.params} if ALIGNED.is_on(func) else set()
 
-    def rewritten(stmt: Stmt) -> Stmt:
+    def rewritten(stmt: Stmt, held: int = 0) -> Stmt:
         if isinstance(stmt, For) and _is_pipelined(stmt):
-            return _Pipeline(stmt, PIPELINE_STAGES.of(stmt), known).result()
-        return map_stmt(stmt, rewritten)
+            free = None if cp_async else registers - WORKING_REGISTERS - held
+            return _Pipeline(stmt, known, free).result(2 * held > registers)
+        held += words_of_thread(stmt.buffer) if isinstance(stmt, Alloc) else 0
+        return map_stmt(stmt, lambda s: rewritten(s, held))
 
     return replace(func, body=rewritten(func.body))
 
@@ -83,11 +98,15 @@ def _is_pipelined(loop: For) -> bool:
 
 
 class _Pipeline:
-    """One loop: its shared buffers, the copies to them and their readers."""
+    """One loop: its shared buffers, the copies to them and their readers.
 
-    def __init__(self, loop: For, stages: int, aligned: set[str]) -> None:
+    `free` are the registers of a thread that it may use where there is no `cp.async`.
+    """
+
+    def __init__(self, loop: For, aligned: set[str], free: int | None) -> None:
         self.loop = loop
-        self.stages = stages
+        self.free = free
+        self.stages = PIPELINE_STAGES.of(loop) if free is None else REGISTER_STAGES
         self.aligned = aligned
         self.buffers: dict[str, Buffer] = {}
         body, private = loop.body, []
@@ -108,15 +127,25 @@ class _Pipeline:
         self.tma = [s for s in leaves if is_tma_load(s)]
         if self.tma and (len(self.tma) < len(leaves) or not aligned):
             raise CodegenError("gpu.pipeline", f"loop {loop.name} mixes TMA with other copies")
-        self.mbarriers = Buffer(f"{loop.name}.mbarriers", I64, (const(stages),), "shared")
+        self.mbarriers = Buffer(f"{loop.name}.mbarriers", I64, (const(self.stages),), "shared")
         for b in reversed(private):
             self.rest = Alloc(b, self.rest)
 
-    def result(self) -> Stmt:
-        """The prologue of copies, and the loop."""
+    def result(self, crowded: bool) -> Stmt:
+        """The prologue of copies, and the loop.
+
+        It is `crowded` where accumulators take half of a thread's registers.
+        """
         rest, wait = self._async_mma()
-        begin, body = self._tma_stages(rest) if self.tma else self._cp_async_stages(rest, wait)
+        if self.tma:
+            begin, body = self._tma_stages(rest)
+        elif self.free is None:
+            begin, body = self._cp_async_stages(rest, wait)
+        else:
+            begin, body = self._register_stages(rest, self.free)
         notes = tuple(n for n in self.loop.annotations if n[0] != PIPELINE_STAGES.key)
+        if crowded and self._multiplies_by_warps():
+            notes = (*notes, ROLLED.note())
         loop = For(self.loop.name, self.loop.extent, self.loop.kind, body, notes)
         made = seq(begin, loop, *wait)
         for b in reversed(self.buffers.values()):
@@ -133,6 +162,26 @@ class _Pipeline:
         copies = seq(self._copy(simplify(step + ahead)), CpAsyncCommit())
         parts = (self._staged(rest, step), copies) if wait else (copies, self._staged(rest, step))
         return begin, seq(CpAsyncWait(ahead - 1), Barrier(), *parts)
+
+    def _register_stages(self, rest: Stmt, free: int) -> tuple[Stmt, Stmt]:
+        """The prologue and the body of the loop, with copies through registers."""
+        step, first = Var(self.loop.name), Var(f"{self.loop.name}.prologue")
+        following = simplify(step + 1)
+        begin = For(first.name, const(1), "serial", self._ahead(self.copies, first))
+        halves = stage_in_registers(self.copies, self.buffers, f"{self.loop.name}.ahead")
+        inside = (words_of_thread(s.buffer) for s in statements_in(rest) if isinstance(s, Alloc))
+        if halves.loads is None or halves.words > free - max(inside, default=0):
+            copies = self._ahead(self.copies, following)
+            return begin, seq(Barrier(), copies, self._staged(rest, step))
+        stores = rename_loops(halves.stores, "store")
+        body = seq(
+            self._ahead(halves.loads, following),
+            self._staged(rest, step),
+            self._ahead(stores, following),
+        )
+        for b in halves.registers:
+            body = Alloc(b, body)
+        return begin, seq(Barrier(), body)
 
     def _tma_stages(self, rest: Stmt) -> tuple[Stmt, Stmt]:
         """The prologue and the body of the loop, with TMA and an mbarrier for each stage."""
@@ -153,6 +202,12 @@ class _Pipeline:
             self._copy(simplify(step + ahead)),
         )
         return begin, body
+
+    def _multiplies_by_warps(self) -> bool:
+        """Whether single warps multiply, whose operands are registers (`mma.sync`)."""
+        tiles = (s for s in statements_in(self.rest) if isinstance(s, Tile))
+        rows = [INTRINSICS[s.intrinsic] for s in tiles if s.intrinsic]
+        return any(row.tile.startswith("mma") and not row.async_proxy for row in rows)
 
     def _async_mma(self) -> tuple[Stmt, tuple[Stmt, ...]]:
         """The readers with asynchronous mma instructions, and the wait for these.
@@ -176,8 +231,12 @@ class _Pipeline:
 
     def _copy(self, step: Expr) -> Stmt:
         """The copies for a k-tile, if there is one."""
+        return self._ahead(self._cp_async(self.copies), step)
+
+    def _ahead(self, copies: Stmt, step: Expr) -> Stmt:
+        """Copies in the stage of a k-tile, if there is one."""
         name = self.loop.name
-        copies = self._staged(self._cp_async(self.copies), Var(name))
+        copies = self._staged(copies, Var(name))
         copies = rename_loops(copies, "prologue") if isinstance(step, Var) else copies
         return If(step < self.loop.extent, substitute_stmt(copies, {name: step}))
 

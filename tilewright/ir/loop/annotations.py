@@ -64,6 +64,10 @@ PIPELINE_STAGES = Annotation(
     "pipeline_stages",
     "The shared buffers of a loop get this many stages, and its copies run ahead of their readers.",
 )
+ROLLED = Annotation(
+    "rolled",
+    "NVIDIA's assembler does not unroll a loop: its accumulators leave no registers for that.",
+)
 WARP_SPECIALIZED = Annotation(
     "warp_specialized",
     "Producer warps of their own copy to those stages by TMA; without it, the threads that "
@@ -121,6 +125,7 @@ ANNOTATIONS = {
         MIN_BLOCKS_PER_SM,
         GRID_SYNC,
         PIPELINE_STAGES,
+        ROLLED,
         WARP_SPECIALIZED,
         EDGE_ROWS,
         SHIFT_INWARDS,

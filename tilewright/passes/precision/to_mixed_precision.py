@@ -29,6 +29,7 @@ from tilewright.passes.precision.bf16_matmuls import RECURRENCES
 from tilewright.passes.precision.f16_accumulation import sum_extents
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import CpuTarget
+from tilewright.target.gpu import GpuTarget
 from tilewright.target.target import Target
 
 PRODUCTS = ("matmul", "conv")
@@ -55,10 +56,25 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 def to_mixed_precision(graph: Graph, context: PassContext) -> Graph:
     """Compute in f16 or bf16 from the first product on, where the user and the machine allow it."""
+    if isinstance(context.target, GpuTarget):
+        context.log.precision += slow_products(graph, context.target)
     dtype = _dtype(context)
     if dtype is None:
         return graph
     return rewrite_graph(graph, _Lowering(context.target, dtype, context.log.precision).rule)
+
+
+def slow_products(graph: Graph, target: GpuTarget) -> list[PrecisionNote]:
+    """The products of 16-bit operands that a GPU's tensor cores have no instruction for."""
+    found = []
+    for n in graph.nodes:
+        operands = [graph.types[name] for name in n.inputs[:2]] if n.op in PRODUCTS else []
+        types = [t for t in operands if isinstance(t, TensorType)]
+        if types and types[0].dtype in NAMES and target.warp_mma(str(types[0].dtype)) is None:
+            what = f"{n.op} {' x '.join(map(str, types))}"
+            reason = f"this GPU has no instruction for matrices of {types[0].dtype}: CUDA cores"
+            found.append(PrecisionNote(n.name, what, "f32", f"{reason} multiply its values as f32"))
+    return found
 
 
 def _dtype(context: PassContext) -> DType | None:
@@ -111,6 +127,8 @@ class _Lowering:
         """Why a product stays in f32."""
         if isinstance(self.target, CpuTarget) and not self.target.computes_in_f16:
             return "this machine's vectors do not compute in f16"
+        if isinstance(self.target, GpuTarget) and self.target.warp_mma(str(self.dtype)) is None:
+            return f"this GPU has no instruction for matrices of {self.dtype}"
         if g.type(n.inputs[0]).dtype != F32:
             return f"its operands are {g.type(n.inputs[0]).dtype}"
         return self._vector_obstacle(g, n) if isinstance(self.target, CpuTarget) else None

@@ -24,6 +24,8 @@ from tilewright.target.gpu import GpuTarget
 from tilewright.target.registry import resolve_gpu
 
 H200 = resolve_gpu("cuda")
+# Without `cp.async`, and with shorter `mma.sync` on fewer types.
+T4 = resolve_gpu("cuda -arch=sm_75")
 
 
 def with_sms(count: int) -> GpuTarget:
@@ -53,9 +55,9 @@ def scheduled(graph: Graph) -> list[ScheduledFunc]:
     return results
 
 
-def finalized(func: Func) -> Func:
+def finalized(func: Func, target: GpuTarget = H200) -> Func:
     """A scheduled function after all steps."""
-    for _, step in steps(H200):
+    for _, step in steps(target):
         func = step(func)
     return func
 

@@ -10,7 +10,7 @@ import pytest
 from tests.codegen.gpu.ptxas import assemble
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import A100, on_threads, tiles
-from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.gpu.scheduled import H200, T4
 from tests.schedule.builtin.scheduled import assert_replays
 from tilewright.arith.expr import Var
 from tilewright.codegen.gpu.launches import launches, shared_offsets
@@ -120,6 +120,23 @@ def test_the_meaning_is_kept() -> None:
 )
 def test_emitted_code_by_threads_of_this_machine(func: Func, sizes: dict[str, int]) -> None:
     on_threads(func, _scheduled(func), sizes)
+
+
+@pytest.mark.parametrize(
+    "func",
+    [
+        attention(9, 40, 64, F16, window_right=0, tile=(16, 16)),
+        pytest.param(attention(40, 70, 64, F16, tile=(32, 64)), marks=pytest.mark.slow),
+        pytest.param(attention(3, 150, 24, F16, tile=(16, 32, 2)), marks=pytest.mark.slow),
+    ],
+    ids=["copies in registers", "copies as they come", "parts"],
+)
+def test_emitted_code_of_shorter_instructions(func: Func) -> None:
+    scheduled = schedule_for_gpu(func, frozenset(), T4).func
+    products = [t.intrinsic for t in tiles(scheduled) if t.intrinsic.startswith("mma_f16")]
+    assert len(products) == 2
+    assert all("_k8_" in name for name in products)
+    on_threads(func, scheduled, {}, target=T4)
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,9 @@ class _Plan:
     # Copies of MN-major operands.
     mn_major: frozenset[str]
     threads: int
-    # Whether warpgroups multiply, or single warps.
+    # Whether warpgroups multiply, or single warps, and K of their instruction.
     wgmma: bool
+    mma_k: int
     # The bytes of one pipeline stage.
     stage_bytes: int
     # Fragments that all iterations of the mainloop read, see `schedule/intrin/nvidia/wgmma.py`.
@@ -131,6 +132,7 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
         sch.annotate(mainloop.name, WARP_SPECIALIZED.key, 1)
         return
     stages = MORE_STAGES if behind or _is_short(mainloop, plan) else STAGES
+    stages = min(stages, target.max_pipeline_stages or stages)
     stages = _choose_stages(sch, stages, plan, target)
     sch.annotate(mainloop.name, PIPELINE_STAGES.key, stages)
     if behind:
@@ -140,7 +142,7 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
 def _choose_stages(sch: Schedule, default: int, plan: _Plan, target: GpuTarget) -> int:
     """The pipeline stages of keys and values, beside which queries must fit."""
     fitting = max(1, target.max_shared_per_block // max(1, plan.stage_bytes)) - 1
-    most = max(default, min(fitting, MAX_STAGES))
+    most = max(default, min(fitting, target.max_pipeline_stages or MAX_STAGES))
     return sch.choose("stages", default, lambda: range(2, most + 1))
 
 
@@ -168,7 +170,8 @@ def _can_warp_specialize(
     fits = plan.stage_bytes * 3 // 2 * WARP_SPECIALIZED_STAGES < target.max_shared_per_block
     groups = plan.threads == CONSUMER_GROUPS * WARPGROUP_M // MMA_M * WARP_SIZE
     copies = [b for b in inside if b.name in plan.copies]
-    return plan.wgmma and groups and fits and all(_is_tma_loadable(sch, b) for b in copies)
+    roles = plan.wgmma and all(map(target.has, ("tma", "mbarrier", "setmaxnreg")))
+    return roles and groups and fits and all(_is_tma_loadable(sch, b) for b in copies)
 
 
 def _copied(sch: Schedule, inside: list[Block], plan: _Plan) -> frozenset[str]:
@@ -236,7 +239,10 @@ def _plan(
         if b.writes[0].buffer in read and {r.buffer for r in reads_of(b)} <= params
     ]
     shapes = [[_extent(sch, loop) for loop in own_loops(sch, b)] for b in products]
-    use_wgmma = any(s.m == WARPGROUP_M for s in target.mma_shapes) and all(map(_fits_wgmma, shapes))
+    dtype = str(operand_load(found[0].b).dtype)
+    mma = target.warp_mma(dtype)
+    assert mma is not None  # `passes/attention/attention_tile.py` looks
+    use_wgmma = target.warpgroup_mma(dtype) is not None and all(map(_fits_wgmma, shapes))
     if use_wgmma:
         use_wgmma = sch.choose("wgmma", True, lambda: (False, True))
     threads = shapes[0][0] // MMA_M * WARP_SIZE
@@ -252,7 +258,7 @@ def _plan(
         * buffers[b.writes[0].buffer].dtype.bytes
         for b in copies
     )
-    about = product_names, copy_names, mn_major, threads, use_wgmma, sum(sizes), kept
+    about = product_names, copy_names, mn_major, threads, use_wgmma, mma.k, sum(sizes), kept
     return _Plan(*about, warp_specialized=False, shuffled=shuffled)
 
 
@@ -303,7 +309,7 @@ def _multiply(sch: Schedule, block: Block, plan: _Plan) -> None:
         zero, add = wgmma.wgmma_names(dtype, wide, right_order, left_order)
     else:
         left_order = "r" if in_registers else "n"
-        zero, add = mma_names(dtype, MMA_M, wide, left_order + right_order)
+        zero, add = mma_names(dtype, MMA_M, wide, left_order + right_order, plan.mma_k)
     y, m = sch.split(rows, [None, MMA_M])
     k, step = sch.split(depth, [None, wgmma.WGMMA_K if plan.wgmma else MMA_K])
     sch.reorder(y, k, m, columns, step)

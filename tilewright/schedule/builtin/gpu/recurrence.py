@@ -122,7 +122,8 @@ def schedule_recurrence(
     on_tensor_cores = [fits_tensor_cores(block, constants, target) for block, _ in sums]
     rows = MAX_ROWS // len(sums) ** 2
     fits = [_cooperative_units(block, target, rows) > 0 for block, _ in sums]
-    several = as_int(steps.extent) != 1  # a single step needs no grid barrier
+    # A single step needs no grid barrier.
+    several = as_int(steps.extent) != 1 and target.has("cooperative")
     cooperative = several and all(
         one or other for one, other in zip(on_tensor_cores, fits, strict=True)
     )

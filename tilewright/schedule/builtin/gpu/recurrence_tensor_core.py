@@ -41,6 +41,8 @@ SWIZZLE_ELEMENTS = 64
 UNITS = 2 * MMA_N
 # Warps of a block: each accumulates a part of K for one gate.
 WARPS = 16
+# The operands whose step is `MMA_K` elements.
+HALVES = {"f16", "bf16"}
 # With fewer rows, of the 16 that an instruction has, reductions by warps are faster.
 MIN_ROWS = 6
 
@@ -52,11 +54,11 @@ def fits_tensor_cores(block: Block, constants: frozenset[str], target: GpuTarget
     if row is None or gate is None or unit is None or depth is None or row < MIN_ROWS:
         return False
     kinds = {str(x.dtype) for x in reads_of(block)}
-    known = {s.operands for s in target.mma_shapes if (s.m, s.n, s.k) == (MMA_M, MMA_N, MMA_K)}
+    known = all(target.warp_mma(kind) is not None for kind in kinds)
     weights = [x for x in reads_of(block) if uses(x, spatial(block)[-1].name)]
     steady = all(x.buffer in constants for x in weights) and len(weights) == 1
     if (
-        not (len(kinds) == 1 and kinds <= known and steady)
+        not (kinds <= HALVES and len(kinds) == 1 and known and steady)
         or unit % UNITS
         or depth % SWIZZLE_ELEMENTS
     ):
@@ -98,7 +100,9 @@ def schedule_tensor_core_step(
     for copy in copies:
         copy_by_threads(sch, sch.compute_at(copy, grid), threads, VECTOR_ELEMENTS)
     init = sch.decompose_reduction(partial, steps)
-    zero, step = mma_names(str(state.dtype), MMA_M, UNITS, "nt")
+    mma = target.warp_mma(str(state.dtype))
+    assert mma is not None
+    zero, step = mma_names(str(state.dtype), MMA_M, UNITS, "nt", mma.k)
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m), step)
     _store_partials(sch, write, grid)

@@ -127,7 +127,7 @@ def test_bytes_have_the_same_tiles_twice_as_deep(target: GpuTarget) -> None:
     tile, halves = of(turned=True), chosen(512, 3072, 384, target)
     assert tile is not None
     assert halves is not None
-    assert tile == replace(halves.of(1), mainloop=tile.mainloop)
+    assert tile == replace(halves.of(1), mainloop=tile.mainloop, mma_k=tile.mma_k)
     assert (tile.block_k, tile.vector_elements, tile.instruction_k) == (
         128,
         16,

@@ -14,7 +14,7 @@ from tests.schedule.builtin.gpu.gemm.test_tensor_core import (
     on_threads,
     the_kernel,
 )
-from tests.schedule.builtin.gpu.scheduled import H200, check, scheduled
+from tests.schedule.builtin.gpu.scheduled import H200, T4, check, scheduled
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
@@ -26,7 +26,6 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.analysis.blocks import block_graph
 from tilewright.schedule.builtin.gpu.gemm import simt, simt_tiles
-from tilewright.schedule.builtin.gpu.gemm.simt import STAGES
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
     LANES,
     SIMT_TILES,
@@ -35,6 +34,7 @@ from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
 )
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.schedule.builtin.rules import ScheduledFunc
+from tilewright.target.registry import resolve_gpu
 
 
 @pytest.mark.parametrize("sizes", [(9, 33, 10), pytest.param((17, 5, 19), marks=pytest.mark.slow)])
@@ -99,8 +99,17 @@ def test_tiles_are_whole() -> None:
         for side in (tile.block_m, tile.block_n):
             assert side * tile.block_k % (tile.threads * VECTOR_ELEMENTS) == 0
         assert tile.threads <= 256
-        shared = (tile.block_m + tile.block_n) * tile.block_k * 4 * STAGES
-        assert tile.blocks_per_sm * (shared + 1024) <= H200.shared_per_sm
+        assert tile.on(H200) == tile  # as many fit on an SM as say so
+
+
+def test_other_machines_have_the_tiles_that_fit() -> None:
+    for target in (T4, resolve_gpu("cuda -arch=sm_86")):
+        fitting = [t for tile in SIMT_TILES if (t := tile.on(target)) is not None]
+        assert fitting
+        for tile in fitting:
+            taken = tile.blocks_per_sm * (tile.shared + target.reserved_shared)
+            assert taken <= target.shared_per_sm
+            assert tile.stages == (2 if target is T4 else 4)
 
 
 @pytest.mark.parametrize(

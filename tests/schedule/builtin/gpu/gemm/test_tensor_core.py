@@ -10,7 +10,7 @@ import pytest
 from tests.codegen.gpu.host_threads import run_launches
 from tests.codegen.gpu.ptxas import assemble
 from tests.finalize.kernel_steps import run, sample
-from tests.schedule.builtin.gpu.scheduled import H200, finalized, with_sms
+from tests.schedule.builtin.gpu.scheduled import H200, T4, finalized, with_sms
 from tests.schedule.builtin.scheduled import assert_replays, operator_results, sources
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, Var, as_int
@@ -83,9 +83,10 @@ def on_threads(
     sizes: dict[str, int],
     arrays: dict[str, np.ndarray] | None = None,
     graph: Graph | None = None,
+    target: GpuTarget = H200,
 ) -> None:
     """What is emitted, by threads of this machine, computes what the graph or the loops do."""
-    plain = finalized(replace(scheduled, annotations=(ALIGNED_PARAMS,)))
+    plain = finalized(replace(scheduled, annotations=(ALIGNED_PARAMS,)), target)
     arrays = arrays or sample(func, sizes)
     if graph is None:
         expected = {o: a.copy() for o, a in run(func, arrays, sizes).items()}
@@ -141,6 +142,9 @@ def grouped_first(monkeypatch: pytest.MonkeyPatch) -> None:
         ((40, 4, 1024), BF16, "nt", H200),
         pytest.param((70, 200, 72), F16, "nt", H200, marks=pytest.mark.slow),
         ((9, 104, 40), BF16, "tt", A100),
+        ((16, 64, 136), F16, "nn", T4),
+        ((9, 24, 72), F16, "nt", T4),
+        ((40, 72, 77), F16, "tt", T4),
     ],
 )
 def test_emitted_code_by_threads_of_this_machine(
@@ -159,7 +163,7 @@ def test_emitted_code_by_threads_of_this_machine(
     assert ("row" in found) == (grouped and sizes[1] % 8 > 0)
     whole = grouped and all(n % 64 == 0 for n in sizes)
     assert ("tma" in found) == whole
-    on_threads(func, scheduled, {}, graph=graph)
+    on_threads(func, scheduled, {}, graph=graph, target=target)
 
 
 @pytest.mark.parametrize("sizes", [pytest.param((70, 72, 64), marks=pytest.mark.slow), (9, 33, 40)])
@@ -203,7 +207,14 @@ def test_symbolic_sizes() -> None:
     on_threads(func, scheduled, {"M": 5})
 
 
-@pytest.mark.parametrize("target", [H200, A100])
+def test_types_without_an_instruction_are_multiplied_by_threads() -> None:
+    graph = dense(20, 24, 40, BF16, "nt")
+    func, scheduled = the_kernel(graph, T4)
+    assert not tiles(scheduled)
+    on_threads(func, scheduled, {}, graph=graph, target=T4)
+
+
+@pytest.mark.parametrize("target", [H200, A100, T4])
 def test_f32_stays_exact(target: GpuTarget) -> None:
     _, scheduled = the_kernel(dense(64, 64, 64, F32, "nt"), target)
     assert not tiles(scheduled)
@@ -255,7 +266,7 @@ def test_kernels_of_rounded_f32_assemble_without_spills(order: str, tmp_path: Pa
 
 
 SIZES = [(4096, 4096, 4096), (512, 3072, 768), (4096, 768, 768), (128, 768, 768), (130, 70, 100)]
-WAYS = [("nn", H200), ("nt", H200), ("nt", A100)]
+WAYS = [("nn", H200), ("nt", H200), ("nt", A100), ("nt", T4)]
 
 
 @pytest.mark.ptxas
@@ -271,7 +282,7 @@ def test_kernels_assemble_without_spills(
     sizes: tuple[int, int, int], way: tuple[str, GpuTarget], tmp_path: Path
 ) -> None:
     order, target = way
-    _, scheduled = the_kernel(dense(*sizes, BF16, order), target)
+    _, scheduled = the_kernel(dense(*sizes, F16 if target is T4 else BF16, order), target)
     assembled(scheduled, target, tmp_path)
 
 
@@ -389,6 +400,8 @@ def all_bytes(func: Func) -> dict[str, np.ndarray]:
         ((16, 64, 64), U8, U8, A100, True, {"mma_u8"}),
         ((9, 33, 77), U8, I8, A100, False, {"mma_u8i8"}),
         ((9, 33, 40), I8, U8, A100, False, {"mma_i8u8"}),
+        ((16, 64, 200), I8, I8, T4, True, {"mma_i8"}),
+        ((9, 33, 77), U8, I8, T4, False, {"mma_u8i8"}),
     ],
 )
 def test_bytes_are_multiplied_exactly(
@@ -407,7 +420,8 @@ def test_bytes_are_multiplied_exactly(
     assert names - {"wgmma_zero", "mma_zero"} == found
     held = {"x2.held", "x3.held"} if narrow else {"x2.held"}
     assert held <= {b.name for b in buffers(scheduled).values()}
-    on_threads(func, scheduled, {}, all_bytes(func), graph)
+    assert all("_k16_" in t.intrinsic for t in tiles(scheduled) if t.srcs) or target is not T4
+    on_threads(func, scheduled, {}, all_bytes(func), graph, target)
 
 
 @pytest.mark.ptxas

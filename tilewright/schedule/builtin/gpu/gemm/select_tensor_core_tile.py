@@ -31,7 +31,7 @@ from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     TensorCoreTile,
     TileScheduler,
 )
-from tilewright.schedule.intrin.nvidia.mma import MMA_M, MMA_N
+from tilewright.schedule.intrin.nvidia.mma import MMA_M
 from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS, accumulator_type, kind_of
 from tilewright.target.calibration.sm_90a import MMA_RATE_PER_SM
 from tilewright.target.gpu import GpuTarget
@@ -99,7 +99,8 @@ def tensor_core_tiles_of(
     split = [c for t in filled or fitting for c in _with_split_k(t, block, target)]
     split = [replace(t, mainloop=_mainloop(t, dtype, shape, target)) for t in split]
     best = min(split, key=lambda t: shape.us(t, target.sm_count))
-    if not best.wgmma or best.operand_bytes != PERSISTENT_TILES[0].operand_bytes:
+    roles = all(map(target.has, ("tma", "mbarrier", "setmaxnreg")))
+    if not (best.wgmma and roles) or best.operand_bytes != PERSISTENT_TILES[0].operand_bytes:
         return TensorCoreTiles(best, tuple(split), shape, target)
     known = all(as_int(it.extent) is not None for it in block.iters)
     persistent = [
@@ -147,17 +148,18 @@ def _exact_tiles(
     dtype = operand_load(gemm.a).dtype
     if dtype.bytes == 1 and not all(k_major):
         return []
-    has_wgmma = k_major[0] and any(
-        s.operands == str(dtype) and s.m == 64 for s in target.mma_shapes
-    )
-    sized = [t.of(dtype.bytes) for t in MULTISTAGE_TILES]
-    fitting = [t for t in sized if t.shared <= target.max_shared_per_block]
     readable = [
         t
-        for t in fitting
+        for t in _fitting(dtype, target)
         if (k_major[0] or t.block_m >= MIN_MN_MAJOR) and (k_major[1] or t.block_n >= MIN_MN_MAJOR)
     ]
-    return [t for t in readable if has_wgmma or not t.wgmma]
+    return [t for t in readable if k_major[0] or not t.wgmma]
+
+
+def _fitting(dtype: DType, target: GpuTarget) -> list[TensorCoreTile]:
+    """The tiles that a machine has instructions and shared memory for."""
+    sized = (t.of(dtype.bytes).on(target, str(dtype)) for t in MULTISTAGE_TILES)
+    return [t for t in sized if t is not None]
 
 
 def _tf32_tiles(
@@ -168,12 +170,10 @@ def _tf32_tiles(
     Both must be K-major; wgmma takes an M-major A from registers, and in the transposed GEMM an
     N-major B.
     """
-    sized = [t.of(F32.bytes) for t in MULTISTAGE_TILES]
-    fitting = [t for t in sized if t.shared <= target.max_shared_per_block]
-    has_wgmma = any(s.operands == str(F32) and s.m == 64 for s in target.mma_shapes)
+    fitting = _fitting(F32, target)
     swapped = k_major == (True, False)
     own = transposed_gemm(gemm) if swapped else gemm
-    full = [t for t in fitting if t.wgmma and has_wgmma and _tiles_divide(own, t, all(k_major))]
+    full = [t for t in fitting if t.wgmma and _tiles_divide(own, t, all(k_major))]
     if all(k_major):
         return [t for t in fitting if t in full or not t.wgmma]
     return [replace(t, swap_ab=swapped) for t in full] if any(k_major) else []
@@ -182,10 +182,10 @@ def _tf32_tiles(
 def _is_known(gemm: GemmAxes, total: DType, target: GpuTarget) -> bool:
     """Whether there are instructions for the operand and accumulator types of a GEMM."""
     left, right = kinds = [str(operand_load(x).dtype) for x in (gemm.a, gemm.b)]
-    known = {s.operands for s in target.mma_shapes if (s.m, s.n) == (MMA_M, MMA_N)}
+    known = all(target.warp_mma(kind) is not None for kind in kinds)
     kind = kind_of(left, right)
     together = left == right or kind in BYTE_KINDS
-    return together and {*kinds} <= known and str(total) == accumulator_type(kind)
+    return together and known and str(total) == accumulator_type(kind)
 
 
 def _tiles_divide(gemm: GemmAxes, tile: TensorCoreTile, k_major: bool) -> bool:

@@ -36,8 +36,8 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import SIMT
 from tilewright.target.gpu import GpuTarget
 
-# Pipeline stages, and the most that a search considers.
-STAGES, MAX_STAGES = 4, 6
+# The most pipeline stages that a search considers.
+MAX_STAGES = 6
 
 
 def schedule_simt(sch: Schedule, name: str, found: SimtTiles, target: GpuTarget) -> None:
@@ -51,8 +51,9 @@ def schedule_simt(sch: Schedule, name: str, found: SimtTiles, target: GpuTarget)
     )
     tile = known[taken]
     stage = (tile.block_m + tile.block_n) * tile.block_k * F32.bytes
-    fitting = max(STAGES, min(MAX_STAGES, target.max_shared_per_block // stage))
-    stages = sch.choose(f"{name}.stages", STAGES, lambda: range(2, fitting + 1))
+    most = min(target.max_pipeline_stages or MAX_STAGES, target.max_shared_per_block // stage)
+    fitting = max(tile.stages, most)
+    stages = sch.choose(f"{name}.stages", tile.stages, lambda: range(2, fitting + 1))
     tiles = partial(_schedule_tiles, sch, tile, stages)
     schedule_split_k(sch, name, tile.split_k, tile.block_k, tiles, target)
 

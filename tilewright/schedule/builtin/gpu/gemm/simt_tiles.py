@@ -28,6 +28,10 @@ MIN_K = 8
 MIN_SIDE = 4
 # The K that is worth a pass over partial sums, for how many tiles per SM, and the largest factor.
 MIN_SPLIT_K, MAX_TILES_PER_SM, MAX_SPLIT_K = 64, 9, 16
+# Pipeline stages.
+STAGES = 4
+# Registers of a thread for each word that it copies by itself, and besides accumulators and those.
+COPY_REGISTERS, WORKING_REGISTERS = 4, 40
 # Rates of the tiles and times of what is around them, measured on an H200.
 TIMES = SIMT
 
@@ -37,7 +41,7 @@ class SimtTile:
     """A thread block's tile of the result, its k-tile, and its threads along M and N.
 
     An SM runs `blocks_per_sm` of them. `relative_rate` is the rate compared with the best tile;
-    `split_k` is into how many parts K is split.
+    `split_k` is into how many parts K is split; `stages` are those of the pipeline.
     """
 
     block_m: int
@@ -48,6 +52,29 @@ class SimtTile:
     blocks_per_sm: int
     relative_rate: float
     split_k: int = 1
+    stages: int = STAGES
+
+    @property
+    def shared(self) -> int:
+        """The bytes of shared memory of all stages, of f32 at most."""
+        return (self.block_m + self.block_n) * self.block_k * F32.bytes * self.stages
+
+    @property
+    def words(self) -> int:
+        """The words of a k-tile that a thread copies."""
+        return (self.block_m + self.block_n) * self.block_k // self.threads
+
+    def on(self, target: GpuTarget) -> SimtTile | None:
+        """The tile as a machine can have it, `None` if its shared memory is too small.
+
+        Fewer stages where copies pass through registers, fewer blocks on an SM of less memory.
+        """
+        most = target.max_pipeline_stages
+        fewer = self if most is None else replace(self, stages=min(self.stages, most))
+        if fewer.shared > target.max_shared_per_block:
+            return None
+        blocks = min(fewer.blocks_per_sm, target.resident_blocks(fewer.shared, fewer.threads))
+        return replace(fewer, blocks_per_sm=blocks)
 
     @property
     def sides(self) -> tuple[int, int, int]:
@@ -109,13 +136,27 @@ def simt_tiles_of(block: Block, target: GpuTarget) -> SimtTiles | None:
     _, m, n, k = sizes
     if k < MIN_K or min(m, n) < MIN_SIDE:
         return None
-    split = [c for t in SIMT_TILES for c in _with_split_k(_looping(t, k), block, target)]
+    fitting = [t for tile in SIMT_TILES if (t := tile.on(target)) is not None]
+    if _has_im2col(gemm) and not target.has("cp.async"):
+        # What is copied word by word waits in registers.
+        limit = target.registers_per_thread
+        fitting = [t for t in fitting if _registers_of_words(t) + t.words <= limit]
+    split = [c for t in fitting for c in _with_split_k(_looping(t, k), block, target)]
     best = min(split, key=lambda t: _seconds(t, sizes, target))
     if _has_im2col(gemm) and _tiles_per_sm(best, sizes, target) <= 1:
         alike = [t for t in split if replace(t, split_k=best.split_k) == best]
         single = [t for t in alike if _tiles_per_sm(t, sizes, target) == 1]
         best = min(single, key=lambda t: _im2col_seconds(t, sizes, target))
     return SimtTiles(best, tuple(split), sizes, target)
+
+
+def _registers_of_words(tile: SimtTile) -> int:
+    """The registers of a thread that copies word by word.
+
+    Each word has an address of two registers, one in shared memory and a mask.
+    """
+    accumulators = tile.block_m * tile.block_n // tile.threads
+    return accumulators + COPY_REGISTERS * tile.words + WORKING_REGISTERS
 
 
 def _has_im2col(gemm: GemmAxes) -> bool:

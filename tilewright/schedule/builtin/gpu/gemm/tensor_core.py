@@ -161,7 +161,8 @@ def schedule_tiles(
         sch.bind(loop, "warp")
     for loop in (k1, *again):
         sch.unroll(loop)
-    tma = tile.wgmma and _are_tma_loadable(sch, tile, name) and _choose_tma(sch, name, tile)
+    able = tile.wgmma and target.has("tma") and _are_tma_loadable(sch, tile, name)
+    tma = able and _choose_tma(sch, name, tile)
     for copied in (f"{name}.left", f"{name}.right"):
         if tma:
             _tma_load(sch, copied, k0)

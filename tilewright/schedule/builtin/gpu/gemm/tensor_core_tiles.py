@@ -12,6 +12,7 @@ from tilewright.schedule.intrin.nvidia import wgmma
 from tilewright.schedule.intrin.nvidia.mma import MMA_K, VECTOR_ELEMENTS, mma_names
 from tilewright.target.calibration.gpu import TensorCoreTileTime
 from tilewright.target.calibration.sm_90a import TENSOR_CORE
+from tilewright.target.gpu import GpuTarget
 
 
 class Mainloop(Enum):
@@ -44,6 +45,7 @@ class TensorCoreTile:
     `wgmma`: instructions of a warpgroup (four warps). `mainloop` is for full tiles that TMA can
     load; other tiles are copied by all threads, or have a `fallback` where producer warps load
     them. `split_k`: into how many parts K is split. `swap_ab`: the tile is of the transposed GEMM.
+    `mma_k` is the K of the machine's `mma.sync`, 0 for that of `schedule/intrin/nvidia/mma.py`.
     Warps repeat along M `m_repeats` times. Two `consumer_groups` of warps take tiles in ping-pong.
     """
 
@@ -58,6 +60,7 @@ class TensorCoreTile:
     wgmma: bool = False
     block_k: int = 64
     operand_bytes: int = 2
+    mma_k: int = 0
     split_k: int = 1
     mainloop: Mainloop = Mainloop.TMA
     scheduler: TileScheduler = TileScheduler.DATA_PARALLEL
@@ -70,6 +73,19 @@ class TensorCoreTile:
         """The tile for operands of so many bytes an element."""
         block_k = self.block_k * self.operand_bytes // operand_bytes
         return replace(self, block_k=block_k, operand_bytes=operand_bytes)
+
+    def on(self, target: GpuTarget, kind: str) -> TensorCoreTile | None:
+        """The tile as a machine can have it for operands of a kind; `None` if it cannot.
+
+        Fewer stages where copies pass through registers, fewer blocks on an SM of less memory.
+        """
+        mma = (target.warpgroup_mma if self.wgmma else target.warp_mma)(kind)
+        most = target.max_pipeline_stages
+        fewer = self if most is None else replace(self, stages=min(self.stages, most))
+        if mma is None or fewer.shared > target.max_shared_per_block:
+            return None
+        blocks = min(fewer.blocks_per_sm, target.resident_blocks(fewer.shared, fewer.threads))
+        return replace(fewer, blocks_per_sm=blocks, mma_k=0 if self.wgmma else mma.k)
 
     @property
     def sides(self) -> tuple[int, int, int]:
@@ -125,7 +141,8 @@ class TensorCoreTile:
             return wgmma.wgmma_names(
                 kind, self.block_n, "t" if right else "n", "n" if left else "t"
             )
-        return mma_names(kind, *self.warp, ("n" if left else "t") + ("t" if right else "n"))
+        order = ("n" if left else "t") + ("t" if right else "n")
+        return mma_names(kind, *self.warp, order, self.mma_k)
 
 
 def _measured(
