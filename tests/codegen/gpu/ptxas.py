@@ -38,6 +38,14 @@ def assemble(ptx: str, folder: Path, arch: str = "sm_90a") -> dict[str, Report]:
     return found
 
 
+def ptxas_version() -> str:
+    """The version of the assembler, as `13.0`."""
+    told = subprocess.run(["ptxas", "--version"], capture_output=True, text=True, check=True)
+    match = re.search(r"release (\S+),", told.stdout)
+    assert match is not None
+    return match[1]
+
+
 def _number(pattern: str, text: str) -> int:
     match = re.search(pattern, text)
     return int(match[1]) if match else 0
