@@ -46,7 +46,8 @@ def optimize(
 
     A kernel has nothing to inline but what says so, and no function that another could be
     simplified for: LLVM's passes over functions run, which take half the time of those over a
-    `whole` module. LLVM's own vectorisers stay off: schedules have vectorised what is worth it.
+    `whole` module, and then what is used in one branch sinks into it, so that it takes no register
+    elsewhere. LLVM's own vectorisers stay off: schedules have vectorised what is worth it.
     """
     module = parse(text, machine, target)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -61,10 +62,14 @@ def optimize(
         inline.add_always_inliner_pass()
         inline.add_global_dead_code_eliminate_pass()
         inline.run(module, builder)
-    passes = builder.getFunctionPassManager()
+    passes, late = builder.getFunctionPassManager(), llvm.create_new_function_pass_manager()
+    late.add_sinking_pass()
+    late.add_instruction_combine_pass()
+    late.add_simplify_cfg_pass()
     for function in module.functions:
         if not function.is_declaration:
             passes.run(function, builder)
+            late.run(function, builder)
     return module
 
 
