@@ -55,7 +55,11 @@ def _spelt(
 
 @pytest.mark.parametrize("mask", ["", "added", "later"])
 @pytest.mark.parametrize(
-    "dims", one_in(2, [(1, 1, 1), (1, 1, 37), (2, 5, 17), (1, 50, 50), (1, 33, 600), (2, 200, 300)])
+    "dims",
+    one_in(
+        2,
+        [(1, 1, 1), (1, 1, 37), (2, 5, 17), (1, 50, 50), (1, 33, 600), (1, 9, 513), (2, 200, 300)],
+    ),
 )
 def test_fixed_lengths(dims: tuple[int, int, int], mask: str) -> None:
     graph = _spelt(dims, mask=mask)

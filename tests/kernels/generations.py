@@ -92,7 +92,7 @@ def assembled(kind: Kind, arch: str) -> list[Launched]:
         for launch in launches(kernel.finalized):
             report = reports[launch.name]
             shared = max(launch.shared, report.shared)
-            about = launch.block_threads, shared, report.registers, report.spilled, report.stack
+            about = launch.threads, shared, report.registers, report.spilled, report.stack
             found.append(Launched(launch.name, *about, _arrays(launch)))
     return found
 

@@ -114,3 +114,26 @@ def test_a_quotient_stays_in_its_branch() -> None:
     blocks = re.split(r"\n(?=\w+:)", llvm_text(func))
     choice = next(block for block in blocks if "then" in block.rsplit("br ", 1)[-1])
     assert choice.count(" urem ") == 1
+
+
+def test_unrolled_copies_have_buffers_of_one_name() -> None:
+    """What is known of the address of one is not that of the other."""
+    func = parse_func("""func @copies(x: f32[4], out y: f32[4]) {
+      for i in serial(2) {
+        seq {
+          seq {
+            alloc t: f32[4] @local
+            t[3] = 9.0
+            y[i] = t[3]
+          }
+          seq {
+            alloc t: f32[4] @local
+            for a in serial(4) { t[a] = x[a] }
+            y[i + 2] = t[3]
+          }
+        }
+      }
+    }""")
+    y = np.zeros(4, np.float32)
+    run_native(func, {"x": np.arange(4, dtype=np.float32), "y": y})
+    np.testing.assert_array_equal(y, [9, 9, 3, 3])

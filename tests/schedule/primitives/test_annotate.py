@@ -11,9 +11,9 @@ def test_annotate() -> None:
     sch = Schedule(before)
     sch.annotate("mm.i0", "partition", 1)
     sch.annotate("mm.i0", "partition", 2)
-    sch.annotate("mm", "bind", "thread")
+    sch.annotate("mm", "aligned", 16)
     assert find_loop(sch.func, "mm.i0").annotations == (("partition", 2),)
-    assert find_block(sch.func, "mm").annotations == (("bind", "thread"),)
+    assert find_block(sch.func, "mm").annotations == (("aligned", 16),)
     assert parse_func(print_func(sch.func)) == sch.func
     assert sch.trace.replay(before) == sch.func
 

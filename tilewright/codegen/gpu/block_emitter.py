@@ -134,7 +134,7 @@ class BlockEmitter(StatementEmitter):
 
     def allocate(self, buffer: Buffer) -> None:
         """Give a buffer its memory."""
-        self.expressions.pointers[buffer.name] = self._stack(buffer)
+        self.expressions.place(buffer.name, self._stack(buffer))
 
     def _cp_async_wait(self, pending: int) -> None:
         """Wait for the copies of this thread, but for the last `pending` groups."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tilewright.arith.expr import Expr
+from tilewright.arith.expr import Expr, Load
 from tilewright.codegen.llvm.scopes import Scope
 from tilewright.codegen.llvm.source_lines import FunctionScope, SourceLines
 from tilewright.ir.loop.nodes import Stmt
@@ -204,7 +204,7 @@ class FunctionBuilder:
 
     def _leave(self) -> None:
         for e in self.scopes.pop().known:
-            del self._known[e]
+            self._known.pop(e, None)
 
     @contextmanager
     def at_depth(self, depth: int) -> Iterator[None]:
@@ -243,6 +243,11 @@ class FunctionBuilder:
     def lookup(self, e: Expr) -> str | None:
         """The register that holds `e`, if it is known here."""
         return self._known.get(e)
+
+    def forget_addresses(self, buffer: str) -> None:
+        """Forget the addresses in a buffer, since another one gets its name."""
+        for e in [e for e in self._known if isinstance(e, Load) and e.buffer == buffer]:
+            del self._known[e]
 
     def remember(self, e: Expr, register: str, depth: int = -1) -> None:
         """Note that a register holds `e` in a scope."""

@@ -87,6 +87,12 @@ class ValueEmitter(ABC):
         self.values[name] = register
         self._depths[name] = self.fn.depth
 
+    def place(self, buffer: str, pointer: str) -> None:
+        """Let a buffer lie somewhere: unrolled copies of a loop have buffers of one name."""
+        if buffer in self.pointers:
+            self.fn.forget_addresses(buffer)
+        self.pointers[buffer] = pointer
+
     def begin_statement(self) -> None:
         """Forget what was loaded in another basic block, or only for the statement before."""
         self.loads.begin_statement()

@@ -68,7 +68,7 @@ class StatementEmitter:
             case Tile():
                 self._instruction(stmt)
             case Alloc(buffer, body):
-                self.expressions.pointers[buffer.name] = self._stack(buffer)
+                self.expressions.place(buffer.name, self._stack(buffer))
                 self.emit(body)
             case _:
                 raise CodegenError(
