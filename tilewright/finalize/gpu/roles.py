@@ -31,10 +31,11 @@ from tilewright.ir.loop.nodes import (
 )
 from tilewright.ir.loop.thread_mapping import GRID, THREAD, WARP_SIZE
 from tilewright.ir.loop.walk import rewrite_stmts, seq, statements_in
+from tilewright.schedule.intrin.nvidia.wgmma import WARPGROUP_WARPS
 from tilewright.target.gpu import GpuTarget
 
 # `setmaxnreg` moves registers between warpgroups, in such units, up to such a number.
-WARPGROUP_WARPS, REGISTER_UNIT, MAX_REGISTERS = 4, 8, 248
+REGISTER_UNIT, MAX_REGISTERS = 8, 248
 PRODUCER_WARPS = WARPGROUP_WARPS
 # What a thread that only issues copies needs.
 PRODUCER_REGISTERS = 24

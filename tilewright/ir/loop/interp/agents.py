@@ -116,7 +116,7 @@ class LaunchState:
 def interleave(
     launch: LaunchState, agents: Iterable[Agent], steps: Iterable[Steps]
 ) -> Generator[list[Agent], None, None]:
-    """Run agents in turns, each until it waits; yields those that are left after each round."""
+    """Run agents round-robin, each until it waits; yields those that wait after each round."""
     left = list(zip(agents, steps, strict=True))
     while left:
         running, left = left, []
