@@ -145,3 +145,41 @@ def test_choosing_between_statements_by_lane_is_refused() -> None:
     }"""
     with pytest.raises(CodegenError, match=r"vectorize.statement"):
         vectorize(parse_func(text))
+
+
+def test_no_masks_on_a_local_buffer_that_holds_every_vector() -> None:
+    text = _same(
+        """
+        func @f(x: f32[24], out y: f32[20]) {
+          alloc s: f32[24] @register
+          for i in unroll(3) { for j in vectorize(8) { s[i * 8 + j] = x[i * 8 + j] } }
+          for i in unroll(3) {
+            for j in vectorize(8) { if i * 8 + j < 20 { y[i * 8 + j] = s[i * 8 + j] * 2.0 } }
+          }
+          for i in unroll(2) {
+            for j in vectorize(8) { if j < 4 { y[i * 8 + j] = s[i * 16 + j] } }
+          }
+        }""",
+        x=_x(24),
+        y=_x(20),
+    )
+    assert "s[ramp(i * 8, 1, 8)] *" in text
+    assert "s[ramp(i * 16, 1, 8)]" in text
+
+
+def test_masks_stay_where_a_vector_may_leave_a_local_buffer() -> None:
+    text = _same(
+        """
+        func @f(x: f32[24], out y: f32[24]) {
+          alloc s: f32[20] @register
+          for i in unroll(3) {
+            for j in vectorize(8) { if i * 8 + j < 20 { s[i * 8 + j] = x[i * 8 + j] } }
+          }
+          for i in unroll(3) {
+            for j in vectorize(8) { if i * 8 + j < 20 { y[i * 8 + j] = s[i * 8 + j] } }
+          }
+        }""",
+        x=_x(24),
+        y=_x(24),
+    )
+    assert "= s[ramp(i * 8, 1, 8) ? " in text

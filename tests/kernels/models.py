@@ -114,6 +114,9 @@ MODELS: dict[str, str] = {
         => (float[1, 160, 14, 14] y) { y = Conv(x, W) }""",
     "conv_dilated": """(float[2, 16, 20, 20] x, float[24, 16, 3, 3] W)
         => (float[2, 24, 16, 16] y) { y = Conv <dilations=[2, 2]> (x, W) }""",
+    "conv_odd_filters": """(float[2, 40, 12, 12] x, float[41, 40, 3, 3] W, float[41] B)
+        => (float[2, 41, 12, 12] y)
+        { y = Conv <dilations=[2, 2], pads=[2, 2, 2, 2]> (x, W, B) }""",
     "conv_large_result": """(float[1, 4, 120, 120] x, float[88, 4, 3, 3] W, float[88] B)
         => (float[1, 88, 120, 120] y) { y = Conv <pads=[1, 1, 1, 1]> (x, W, B) }""",
     "conv_grouped": """(float[1, 64, 14, 14] x, float[64, 8, 3, 3] W)

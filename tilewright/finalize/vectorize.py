@@ -16,7 +16,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tilewright.arith.affine import stride_of
+from tilewright.arith.bounds import bound, loop_ranges
 from tilewright.arith.expr import Expr, Load, Select, Var, as_int, const
+from tilewright.arith.interval import Interval
 from tilewright.arith.simplify import simplify
 from tilewright.arith.vector import Ramp
 from tilewright.arith.walk import free_vars, map_children, substitute
@@ -27,30 +29,38 @@ from tilewright.ir.loop.walk import map_stmt, substitute_stmt
 
 def vectorize(func: Func) -> Func:
     """`func` with every vectorized loop as vector statements."""
-    return replace(func, body=_outside(func.body, {}))
+    return replace(func, body=_outside(func.body, {}, {}))
 
 
-def _outside(stmt: Stmt, own: Mapping[str, int]) -> Stmt:
-    """Rewrite a statement that is in no vectorised loop; `own` are the sizes of local buffers."""
+def _outside(stmt: Stmt, own: Mapping[str, int], ranges: Mapping[str, Interval]) -> Stmt:
+    """Rewrite a statement that is in no vectorised loop.
+
+    `own` are the sizes of local buffers, `ranges` the values that loops around it take.
+    """
     if isinstance(stmt, Alloc):
         own = {**own, stmt.buffer.name: as_int(stmt.buffer.shape[0]) or 0}
+    if isinstance(stmt, For):
+        ranges = {**ranges, **loop_ranges({stmt.name: stmt.extent})}
     if not (isinstance(stmt, For) and stmt.kind == "vectorize"):
-        return map_stmt(stmt, lambda s: _outside(s, own))
+        return map_stmt(stmt, lambda s: _outside(s, own, ranges))
     lanes = as_int(stmt.extent)
     if lanes is None:
-        return map_stmt(replace(stmt, kind="serial"), lambda s: _outside(s, own))
+        return map_stmt(replace(stmt, kind="serial"), lambda s: _outside(s, own, ranges))
     if lanes == 1:
-        return _outside(substitute_stmt(stmt.body, {stmt.name: const(0)}), own)
-    return _Vectorizer(stmt.name, lanes, own).stmt(stmt.body, None)
+        return _outside(substitute_stmt(stmt.body, {stmt.name: const(0)}), own, ranges)
+    return _Vectorizer(stmt.name, lanes, own, ranges).stmt(stmt.body, None)
 
 
 class _Vectorizer:
     """Rewrites the body of one vectorised loop."""
 
-    def __init__(self, loop: str, lanes: int, own: Mapping[str, int]) -> None:
+    def __init__(
+        self, loop: str, lanes: int, own: Mapping[str, int], ranges: Mapping[str, Interval]
+    ) -> None:
         self.loop = loop
         self.lanes = lanes
         self.own = own
+        self.ranges = dict(ranges)
         self.memo: dict[tuple[Expr, Expr | None], Expr] = {}
 
     def stmt(self, s: Stmt, mask: Expr | None) -> Stmt:
@@ -58,6 +68,8 @@ class _Vectorizer:
             case Seq(stmts):
                 return Seq(tuple(self.stmt(c, mask) for c in stmts))
             case For() if self.loop not in free_vars(s.extent):
+                self.ranges |= loop_ranges({s.name: s.extent})
+                self.memo.clear()  # another loop of this name may have been longer
                 return replace(s, body=self.stmt(s.body, mask))
             case If(cond, then, None) if self.loop in free_vars(cond):
                 lane_mask = self.expr(cond, None)
@@ -93,11 +105,7 @@ class _Vectorizer:
         """Whether a whole vector at `index` is inside a local buffer, so that no mask is needed."""
         if not isinstance(index, Ramp) or buffer not in self.own:
             return False
-        start = as_int(index.base)
-        if start is None:
-            return False
-        last = start + index.stride * (self.lanes - 1)
-        return min(start, last) >= 0 and max(start, last) < self.own[buffer]
+        return bound(index, self.ranges).within(Interval(0, self.own[buffer] - 1))
 
     def expr(self, e: Expr, mask: Expr | None) -> Expr:
         """`e` for all lanes at once; what does not depend on the loop stays scalar."""
