@@ -23,7 +23,7 @@ from tests.codegen.gpu.host_tma import matrix
 from tests.codegen.gpu.host_warps import forget_copies, warp_text
 from tests.codegen.native_func import sizes_of
 from tilewright.arith.evaluate import evaluate
-from tilewright.codegen.gpu.allreduce import SHUFFLE
+from tilewright.codegen.gpu.allreduce import BUTTERFLY, INDEX, UP
 from tilewright.codegen.gpu.grid_sync import TEXTS
 from tilewright.codegen.gpu.launches import TensorMap, launches
 from tilewright.codegen.gpu.nvptx import BLOCK_INDEX, THREAD_INDEX, emit_launches
@@ -69,19 +69,7 @@ define internal void @tw.wait(i32 %which) noinline {
   ret void
 }
 @tw.exchange = global [1024 x i32] zeroinitializer
-define internal i32 @tw.shuffle(i32 %mask, i32 %value, i32 %distance, i32 %limit) noinline {
-  %own = call i32 @tw.thread.number()
-  %place = getelementptr i32, ptr @tw.exchange, i32 %own
-  store volatile i32 %value, ptr %place
-  %warp = lshr i32 %own, 5
-  %met = getelementptr [64 x i8], ptr @tw.exchanged, i32 %warp
-  %s = call i32 @pthread_barrier_wait(ptr %met)
-  %other = xor i32 %own, %distance
-  %from = getelementptr i32, ptr @tw.exchange, i32 %other
-  %found = load volatile i32, ptr %from
-  %e = call i32 @pthread_barrier_wait(ptr %met)
-  ret i32 %found
-}
+$shuffles
 define ptr @tw.body(ptr %number) {
   %key = load i32, ptr @tw.thread
   %s = call i32 @pthread_setspecific(i32 %key, ptr %number)
@@ -177,6 +165,38 @@ done:
 }
 """)
 
+# Which lane of a group a thread reads: `%g` is its own place in it, the group begins at `%s`.
+_SHUFFLES = {
+    BUTTERFLY: ("tw.shuffle", "%other = xor i32 %own, %lane"),
+    UP: (
+        "tw.shuffle.up",
+        "%enough = icmp uge i32 %g, %lane\n"
+        "  %back = select i1 %enough, i32 %lane, i32 0\n  %other = sub i32 %own, %back",
+    ),
+    INDEX: (
+        "tw.shuffle.index",
+        "%within = and i32 %lane, %last\n  %other = add i32 %start, %within",
+    ),
+}
+_SHUFFLE = Template("""
+define internal i32 @$name(i32 %mask, i32 %value, i32 %lane, i32 %groups) noinline {
+  %own = call i32 @tw.thread.number()
+  %place = getelementptr i32, ptr @tw.exchange, i32 %own
+  store volatile i32 %value, ptr %place
+  %fixed = lshr i32 %groups, 8
+  %last = sub i32 31, %fixed
+  %g = and i32 %own, %last
+  %start = sub i32 %own, %g
+  %warp = lshr i32 %own, 5
+  %met = getelementptr [64 x i8], ptr @tw.exchanged, i32 %warp
+  %s = call i32 @pthread_barrier_wait(ptr %met)
+  $other
+  %from = getelementptr i32, ptr @tw.exchange, i32 %other
+  %found = load volatile i32, ptr %from
+  %e = call i32 @pthread_barrier_wait(ptr %met)
+  ret i32 %found
+}""")
+
 # GPUs round to bf16 by an instruction. Where the host has none, LLVM calls this function of a
 # compiler's library, which the process need not have: the address would be 0.
 _TO_BF16 = """
@@ -226,7 +246,7 @@ def host_text(text: str, kernel: str) -> str:
         (THREAD_INDEX, "tw.thread.number"),
         (BLOCK_INDEX, "tw.block.number"),
         (BARRIER, "tw.wait"),
-        (SHUFFLE, "tw.shuffle"),
+        *((name, own) for name, (own, _) in _SHUFFLES.items()),
     ):
         text = re.sub(rf"^declare [^\n]*@{re.escape(name)}\([^\n]*\n", "", text, flags=re.M)
         text = text.replace(f"@{name}(", f"@{own}(")
@@ -247,7 +267,10 @@ def host_text(text: str, kernel: str) -> str:
         for i, kind in enumerate(kinds)
     )
     arguments = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
-    run = _RUN.substitute(most=MAX_ARGUMENTS, loads=loads, arguments=arguments, kernel=kernel)
+    shuffles = "".join(_SHUFFLE.substitute(name=n, other=o) for n, o in _SHUFFLES.values())
+    run = _RUN.substitute(
+        most=MAX_ARGUMENTS, loads=loads, arguments=arguments, kernel=kernel, shuffles=shuffles
+    )
     return text + run + _TO_BF16
 
 
@@ -258,7 +281,7 @@ def _loaded(text: str, kernel: str) -> tuple[llvm.ExecutionEngine, int, int]:
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     body = _function(text, kernel)
-    waits = any(f"@{name}(" in body for name in (BARRIER, SHUFFLE))
+    waits = any(f"@{name}(" in body for name in (BARRIER, *_SHUFFLES))
     entry = "tw.run" if waits else "tw.run.alone"
     arguments = engine.get_global_value_address("tw.arguments")
     return engine, engine.get_function_address(entry), arguments

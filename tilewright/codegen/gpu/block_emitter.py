@@ -273,9 +273,9 @@ class BlockEmitter(StatementEmitter):
         found = AllReduce(loop, mapping, self.launch.threads, set(ex.loads.own))
         with self.fn.scope():
             self.bind(loop, ex.value(mapping.index(self.thread, self.threads)))
-            value = emit_allreduce(ex, found, self._variable)
-            ex.begin_statement()
-            emit_store(ex, Store(found.store.buffer, found.store.indices, value))
+            for store in emit_allreduce(ex, found, self._variable):
+                ex.begin_statement()
+                emit_store(ex, store)
         if self.loop_depth and found.count > WARP_SIZE:
             barrier(ex)  # its shared memory is used again
 

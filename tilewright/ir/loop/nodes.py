@@ -29,7 +29,8 @@ from tilewright.ir.types import Shape
 # vectorize: all iterations as one vector operation.
 # grid: each iteration is a block of threads of a GPU. thread: the iterations are distributed over
 # the threads of a block; statements of a grid loop outside of thread loops run on one thread.
-# allreduce: a reduction over the threads that have the iterations; each of them gets the result.
+# allreduce: a reduction over the threads that have the iterations, from thread to thread; each of
+# them gets the result, and may keep what it finds before it adds its own.
 # warp: the iterations are distributed over warps, whose threads run the tiles in them together.
 # group: the warps of a role are divided into equal groups, each of which runs one iteration as a
 # block of its own: its threads are numbered from 0.

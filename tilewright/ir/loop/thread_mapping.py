@@ -13,6 +13,9 @@
     }
 
     for z in allreduce(64) { S }     thread = z: every thread gets the sum that S computes
+    for z in allreduce(64) {         and each keeps what the threads before it add up to (a scan)
+      before[z] = s; s += part[z]
+    }
     roles {                          threads of the roles one after another; within each
       consumer warps(8) { ... }      role, and within each of its groups, they count from 0
       producer warps(4) { ... }

@@ -175,10 +175,14 @@ class _Writer(RoleWriter):
         self.loops, self.thread, self.copies = before
 
     def allreduce(self, s: For, extent: str) -> None:
-        """Each thread goes on with what the one before has, and the last one gives it to all."""
+        """Each thread goes on with what the one before has, and the last one gives it to all.
+
+        What is only written is kept by each thread: what it has found.
+        """
         variable, outer = self.variable(s.name), self.thread
         stride = self.mappings[s.name].stride
-        sums = [self.copies[b] for b in touched_buffers(s.body)[1] if b in self.copies]
+        reads, writes = touched_buffers(s.body)
+        sums = [self.copies[b] for b in reads & writes if b in self.copies]
         with self.nested(f"for {variable} in range({extent}):"):
             self.forget()
             self.thread = f"{outer} + {variable} * {stride}"
