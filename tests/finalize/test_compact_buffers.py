@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tests.for_each import for_each
 from tilewright.finalize.compact_buffers import compact_buffers
 from tilewright.ir.loop.interp.run import run_func
-from tilewright.ir.loop.nodes import Alloc, For, Func
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import statements
 from tilewright.target.cpu import UNASKED_STACK_BYTES
@@ -159,3 +161,22 @@ func @f(x: f32[32], out y: f32[32]) {
 }""")
     )
     assert _allocations(func) == [(("k",), "t: f32[1, 8] @local")]
+
+
+def test_the_loops_around_an_allocation_count() -> None:
+    func = parse_func("""
+    func @f(out y: f32[8]) {
+      for b in grid(2) {
+        alloc t: f32[4] @shared
+        for i in thread(4) { t[i] = 1.0 }
+        for j in thread(4) { y[b * 4 + j] = t[3 - j] }
+      }
+    }""")
+    seen: list[str] = []
+
+    def choose(_: Buffer, outer: Sequence[For], __: int) -> str:
+        seen.extend(loop.name for loop in outer)
+        return "shared"
+
+    assert _allocations(compact_buffers(func, choose)) == [(("b",), "t: f32[4] @shared")]
+    assert seen == ["b"]

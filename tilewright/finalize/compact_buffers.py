@@ -39,21 +39,29 @@ def stack_scope(buffer: Buffer, outer: Sequence[For], size: int) -> str | None:
 def compact_buffers(func: Func, choose: ScopeChoice = stack_scope) -> Func:
     """`func` with every allocation as deep and as small as its accesses allow."""
 
-    def compacted(stmt: Stmt) -> Stmt:
+    def compacted(stmt: Stmt, around: tuple[For, ...]) -> Stmt:
+        if isinstance(stmt, For):
+            around = (*around, stmt)
         if not isinstance(stmt, Alloc):
-            return map_stmt(stmt, compacted)
-        return _Placement(stmt.buffer, compacted(stmt.body), choose).result()
+            return map_stmt(stmt, lambda s: compacted(s, around))
+        return _Placement(stmt.buffer, compacted(stmt.body, around), choose, around).result()
 
-    return replace(func, body=compacted(func.body))
+    return replace(func, body=compacted(func.body, ()))
 
 
 class _Placement:
-    """Where one buffer goes: the loops around all its accesses, and the box used inside them."""
+    """Where one buffer goes: the loops around all its accesses, and the box used inside them.
 
-    def __init__(self, buffer: Buffer, body: Stmt, choose: ScopeChoice) -> None:
+    `around` are the loops that it stands in already.
+    """
+
+    def __init__(
+        self, buffer: Buffer, body: Stmt, choose: ScopeChoice, around: tuple[For, ...]
+    ) -> None:
         self.buffer = buffer
         self.body = body
         self.choose = choose
+        self.around = around
         self.accesses = [
             (tuple(s for s in path if isinstance(s, For)), access)
             for path, stmt in statements(body)
@@ -66,7 +74,7 @@ class _Placement:
             return self.body
         outer = self._renewed(_common_prefix([loops for loops, _ in self.accesses]))
         starts, sizes, total = self._box(len(outer))
-        scope = None if total is None else self.choose(self.buffer, outer, total)
+        scope = None if total is None else self.choose(self.buffer, (*self.around, *outer), total)
         if scope is None:
             return Alloc(self.buffer, self.body)
         small = Buffer(self.buffer.name, self.buffer.dtype, sizes, scope)
