@@ -13,6 +13,8 @@ from difflib import get_close_matches
 from tilewright.core.errors import ConfigError
 from tilewright.passes.algebra.block_scans import block_scans
 from tilewright.passes.algebra.combine_parallel_matmuls import combine_parallel_matmuls
+from tilewright.passes.algebra.cooperative_cumsum import cooperative_cumsum
+from tilewright.passes.algebra.cooperative_topk import cooperative_topk
 from tilewright.passes.algebra.fold_scale_bias import fold_scale_bias
 from tilewright.passes.algebra.hoist_from_loops import hoist_from_loops
 from tilewright.passes.algebra.merge_embedding_lookups import merge_embedding_lookups
@@ -115,8 +117,10 @@ GPU: tuple[Pass, ...] = (
     dce,
     pad_for_tensor_cores,
     separate_resizes,
+    cooperative_topk,  # before topk_to_sort, which sorts what is left
     topk_to_sort,
     block_scans,
+    cooperative_cumsum,  # after block_scans, which makes rows of parts of a row
     sink_reshapes,
     dce,
     fuse_attention,

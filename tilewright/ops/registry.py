@@ -25,7 +25,7 @@ from tilewright.ops.linalg import determinant, dft, einsum, matmul
 from tilewright.ops.op import Op
 from tilewright.ops.random import mt19937, philox
 from tilewright.ops.recurrent import layers
-from tilewright.ops.reduction import channel_norm, cumulative, norm, reduce, softmax
+from tilewright.ops.reduction import channel_norm, cumsum_rows, cumulative, norm, reduce, softmax
 from tilewright.ops.tensor import (
     argsort,
     creation,
@@ -37,6 +37,7 @@ from tilewright.ops.tensor import (
     slicing,
     tensor_scatter,
     topk,
+    topk_rows,
 )
 
 FAMILIES = (
@@ -78,10 +79,12 @@ FAMILIES = (
     roi,
     rotary,
     cumulative,
+    cumsum_rows,
     scatter,
     slicing,
     softmax,
     topk,
+    topk_rows,
     non_max_suppression,
     tensor_scatter,
     im2col,

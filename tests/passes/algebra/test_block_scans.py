@@ -12,7 +12,11 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.reduction.cumulative import ScanAttrs
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.algebra.block_scans import BLOCK, MIN_TERMS, block_scans
+from tilewright.passes.algebra.block_scans import COLUMNS, MIN_BLOCKS, ROWS, block_scans
+
+BLOCK = COLUMNS.terms
+MIN_TERMS = MIN_BLOCKS * BLOCK
+LONG_ROW = MIN_BLOCKS * ROWS.terms
 
 
 def _scan(shape: tuple[int, ...], axis: int, dtype: DType = F32, **attrs: bool) -> Graph:
@@ -24,11 +28,12 @@ def _scan(shape: tuple[int, ...], axis: int, dtype: DType = F32, **attrs: bool) 
 @for_each(
     ("shape", "axis", "dtype"),
     [
-        ((3, 4 * BLOCK), 1, F32),
-        ((3, 4 * BLOCK + 1), -1, F32),
+        ((3, 4 * BLOCK, 2), 1, F32),
+        ((3, 4 * BLOCK + 1, 2), -2, F32),
         ((2, 7 * BLOCK - 3, 3), 1, I64),
-        ((MIN_TERMS * BLOCK + 5,), 0, F32),  # sums of blocks are cut, too
-        ((2, 300), 1, BF16),
+        ((MIN_TERMS * BLOCK + 5, 2), 0, F32),  # sums of blocks are cut, too
+        ((2, 300, 2), 1, BF16),
+        ((1, LONG_ROW + 3), 1, F32),
     ],
 )
 def test_blocks_add_up_to_the_whole(shape: tuple[int, ...], axis: int, dtype: DType) -> None:
@@ -41,7 +46,7 @@ def test_blocks_add_up_to_the_whole(shape: tuple[int, ...], axis: int, dtype: DT
         for n in after.nodes
         if isinstance(n.attrs, ScanAttrs) and n.type.static_shape is not None
     ]
-    assert max(lengths) < MIN_TERMS
+    assert max(lengths) < (LONG_ROW if shape[-1] >= LONG_ROW else MIN_TERMS)
     assert block_scans(after, ON_GPU) is after
     x = (np.random.default_rng(3).standard_normal(shape) * 8).astype(dtype.numpy)
     found = run_graph(after, {"x": x})[after.outputs[0]]
@@ -52,9 +57,9 @@ def test_blocks_add_up_to_the_whole(shape: tuple[int, ...], axis: int, dtype: DT
 
 
 def test_numbers_that_are_not_finite_spoil_only_what_follows() -> None:
-    graph = _scan((1, 500), 1)
-    x = np.ones((1, 500), np.float32)
-    x[0, 100], x[0, 300] = np.inf, -np.inf
+    graph = _scan((1, 500, 2), 1)
+    x = np.ones((1, 500, 2), np.float32)
+    x[0, 100, 0], x[0, 300, 0] = np.inf, -np.inf
     after = block_scans(graph, ON_GPU)
     with np.errstate(invalid="ignore"):
         found = run_graph(after, {"x": x})[after.outputs[0]]
@@ -64,10 +69,12 @@ def test_numbers_that_are_not_finite_spoil_only_what_follows() -> None:
 @for_each(
     "graph",
     [
-        _scan((2, MIN_TERMS - 1), 1),
-        _scan((2, 500), 1, exclusive=True),
-        _scan((2, 500), 1, reverse=True),
-        _scan((132 * 128, 500), 1),  # a thread for each row is enough
+        _scan((2, MIN_TERMS - 1, 2), 1),
+        _scan((2, 500, 2), 1, exclusive=True),
+        _scan((2, 500, 2), 1, reverse=True),
+        _scan((132, 500, 128), 1),  # a thread for each column is enough
+        _scan((2, LONG_ROW - 1), 1),
+        _scan((132, LONG_ROW), 1),
     ],
 )
 def test_others_stay(graph: Graph) -> None:

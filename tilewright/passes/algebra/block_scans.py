@@ -1,11 +1,11 @@
-"""Long cumulative sums on a GPU, block by block: a thread scans a block, not a whole row.
+"""Long cumulative sums of which there are few, on a GPU: block by block.
 
-    cumsum(x[M, 1000])   →   y = cumsum(x as [M, 32, 32])          a thread for each block
-                             t = cumsum(y[:, :, 31])               what the blocks before add up to
-                             y[:, 1:] + t[:, :-1]
+    cumsum(x[M, 1000, N])   →   y = cumsum(x as [M, 32, 32, N])    each block by itself
+                                t = cumsum(y[:, :, 31])            what the blocks before add up to
+                                y[:, 1:] + t[:, :-1]
 
-The sums of blocks are scanned in the same way where they are many. Narrow floats are added up in
-f32, and rounded once.
+Along rows a thread block scans a block, elsewhere a thread does. The sums of blocks are scanned in
+the same way where they are many. Narrow floats are added up in f32, and rounded once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from math import prod
 
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import F32
+from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape
 from tilewright.ops.elementwise.arithmetic import CastAttrs
@@ -27,52 +28,62 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.gpu import GpuTarget
 
-# The terms that a thread adds one after the other, and the shortest sum that is cut.
-BLOCK = 32
-MIN_TERMS = 4 * BLOCK
-# Rows that keep an SM busy, a thread each: as many need no blocks, whose sums cost two more passes.
-ROWS_PER_SM = 128
+
+@node
+class Blocks:
+    """The terms of a block, and the scans that keep an SM busy without being cut.
+
+    A sum is cut if it has `MIN_BLOCKS` blocks: their sums cost two more passes.
+    """
+
+    terms: int
+    scans_per_sm: int
+
+
+MIN_BLOCKS = 4
+# Along rows, whose threads lie side by side; along other axes a thread has a scan.
+ROWS, COLUMNS = Blocks(16384, 1), Blocks(32, 128)
 
 
 def block_scans(graph: Graph, context: PassContext) -> Graph:
     """Cut long cumulative sums into blocks."""
     assert isinstance(context.target, GpuTarget)
-    enough = context.target.sm_count * ROWS_PER_SM
-    return rewrite_graph(graph, partial(_rule, enough), of=("cumsum",))
+    return rewrite_graph(graph, partial(_rule, context.target.sm_count), of=("cumsum",))
 
 
-def _rule(enough: int, g: Rewriter, n: Node) -> str | None:
+def _rule(sm_count: int, g: Rewriter, n: Node) -> str | None:
     attrs, sizes = n.attrs, n.type.static_shape
     if n.op != "cumsum" or not isinstance(attrs, ScanAttrs) or sizes is None:
         return None
     axis = normalize_axis("cumsum", attrs.axis, len(sizes))
-    if attrs.exclusive or attrs.reverse or sizes[axis] < MIN_TERMS:
+    blocks = ROWS if prod(sizes[axis + 1 :]) == 1 else COLUMNS
+    if attrs.exclusive or attrs.reverse or sizes[axis] < MIN_BLOCKS * blocks.terms:
         return None
-    if prod(sizes) // sizes[axis] >= enough:
+    if prod(sizes) // sizes[axis] >= sm_count * blocks.scans_per_sm:
         return None
     narrow = n.type.dtype.is_float and n.type.dtype.bits < F32.bits
     x = g.add("cast", n.inputs[0], attrs=CastAttrs(F32)) if narrow else n.inputs[0]
-    y = _scan(g, x, sizes, axis)
+    y = _scan(g, x, sizes, axis, blocks.terms)
     return g.add("cast", y, attrs=CastAttrs(n.type.dtype)) if narrow else y
 
 
-def _scan(g: Rewriter, x: str, sizes: tuple[int, ...], axis: int) -> str:
+def _scan(g: Rewriter, x: str, sizes: tuple[int, ...], axis: int, terms: int) -> str:
     """The cumulative sum of a value of some sizes along an axis."""
-    if sizes[axis] < MIN_TERMS:
+    if sizes[axis] < MIN_BLOCKS * terms:
         return g.add("cumsum", x, attrs=ScanAttrs(axis))
     before, length, after = sizes[:axis], sizes[axis], sizes[axis + 1 :]
-    blocks = -(-length // BLOCK)
-    whole = _padded(g, x, axis, 0, blocks * BLOCK - length)
-    cut = g.add("reshape", whole, attrs=ReshapeAttrs(_shape(*before, blocks, BLOCK, *after)))
+    blocks = -(-length // terms)
+    whole = _padded(g, x, axis, 0, blocks * terms - length)
+    cut = g.add("reshape", whole, attrs=ReshapeAttrs(_shape(*before, blocks, terms, *after)))
     inner = g.add("cumsum", cut, attrs=ScanAttrs(axis + 1))
-    ends = _part(g, inner, axis + 1, BLOCK - 1, BLOCK)
+    ends = _part(g, inner, axis + 1, terms - 1, terms)
     totals = g.add("reshape", ends, attrs=ReshapeAttrs(_shape(*before, blocks, *after)))
-    sums = _scan(g, totals, (*before, blocks, *after), axis)
+    sums = _scan(g, totals, (*before, blocks, *after), axis, terms)
     earlier = _padded(g, _part(g, sums, axis, 0, blocks - 1), axis, 1, 0)
     offset = g.add("reshape", earlier, attrs=ReshapeAttrs(_shape(*before, blocks, 1, *after)))
-    joined = ReshapeAttrs(_shape(*before, blocks * BLOCK, *after))
+    joined = ReshapeAttrs(_shape(*before, blocks * terms, *after))
     y = g.add("reshape", g.add("add", inner, offset), attrs=joined)
-    return y if blocks * BLOCK == length else _part(g, y, axis, 0, length)
+    return y if blocks * terms == length else _part(g, y, axis, 0, length)
 
 
 def _shape(*sizes: int) -> Shape:

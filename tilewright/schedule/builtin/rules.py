@@ -34,6 +34,7 @@ RULES = {
     "gpu.thread_per_element": "one reduction and its elementwise epilogue: a thread per element",
     "gpu.depthwise": "one reduction over overlapping windows: a thread has several outputs",
     "gpu.recurrence": "a loop of dependent iterations, each spread over all SMs",
+    "gpu.thread_blocks": "blocks that say what each thread does: loops around them are the grid",
     "gpu.fallback": "anything else: each nest for itself, a thread per element",
 }
 

@@ -43,6 +43,10 @@ from tilewright.schedule.builtin.gpu.split_reduction import (
     parts_of,
     split_sum,
 )
+from tilewright.schedule.builtin.gpu.thread_blocks import (
+    has_thread_blocks,
+    schedule_thread_blocks,
+)
 from tilewright.schedule.builtin.gpu.thread_per_element import (
     has_neighbours,
     is_near,
@@ -78,6 +82,9 @@ def schedule_for_gpu(
     elif steps is not None:
         rule = "recurrence"
         schedule_recurrence(sch, steps, constants, target)
+    elif has_thread_blocks(func):
+        rule = "thread_blocks"
+        schedule_thread_blocks(sch)
     elif shared or not all(map(is_simple, graph.blocks)):
         rule = "opaque"
         schedule_opaque(sch, target)
