@@ -2,6 +2,7 @@
 
     python benchmarks/cpu_sweep.py --seed 7 [--count 110] [--kinds conv,pool] [--json FILE]
     python benchmarks/cpu_sweep.py --seed 7 --only 17 31           # some cases of it again
+    python benchmarks/cpu_sweep.py --seed 7 8 9 --json benchmarks/results/sweep-cascadelake.json
 
 What is drawn is in `random_cases.py`. Each engine has one process for the whole sweep, stopped
 while another is measured; on each case they run in interleaved rounds. The ratio of a case is the
@@ -131,7 +132,11 @@ def ratio(engines: Sequence[SweepEngine]) -> tuple[float, str] | None:
 
 
 def measure_case(
-    number: int, case: Case, engines: Sequence[SweepEngine], arguments: argparse.Namespace
+    number: int,
+    case: Case,
+    seed: int,
+    engines: Sequence[SweepEngine],
+    arguments: argparse.Namespace,
 ) -> dict[str, Any]:
     """One case: all engines, again if it seems behind."""
     folder = engines[0].folder / "sweep" / str(number)
@@ -148,7 +153,7 @@ def measure_case(
     if found is not None and found[0] < BEHIND:
         run_rounds(engines, 3 * arguments.rounds, 2 * arguments.seconds)
         found = ratio(engines)
-    row: dict[str, Any] = {"number": number, "kind": case.kind, "case": case.text}
+    row: dict[str, Any] = {"seed": seed, "number": number, "kind": case.kind, "case": case.text}
     row["ms"] = {e.name: min(e.milliseconds) for e in engines if e.milliseconds}
     row["errors"] = {e.name: e.error for e in engines if e.error is not None}
     row["failures"] = {e.name: e.failure for e in engines if e.failure}
@@ -199,7 +204,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def arguments_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """The command line."""
-    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--seed", type=int, nargs="+", required=True)
     parser.add_argument("--count", type=int, default=5 * len(KINDS))
     parser.add_argument("--kinds", help="comma separated (default: all)")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of cases")
@@ -212,26 +217,35 @@ def arguments_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
     return parser.parse_args()
 
 
+def run_seed(
+    seed: int, cases: Sequence[Case], engines: Sequence[SweepEngine], arguments: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """The cases of a seed, each told as it is done."""
+    rows: list[dict[str, Any]] = []
+    for number, case in enumerate(cases):
+        if arguments.only is None or number in arguments.only:
+            rows.append(measure_case(number, case, seed, engines, arguments))
+            print(line_of(rows[-1]), flush=True)
+    print(f"seed {seed}\n{summary(rows)}", flush=True)
+    return rows
+
+
 def main() -> None:
     """Draw, measure, print, write."""
     arguments = arguments_of(argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0]))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that stopped workers are ended too
     kinds = arguments.kinds.split(",") if arguments.kinds else None
-    cases = draw_cases(arguments.seed, arguments.count, kinds)
     pythons = interpreters(arguments.engines.split(","), arguments.python)
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="tilewright-sweep-") as name:
         folder, threads = Path(name), arguments.threads
         engines = [SweepEngine(e, pythons[e], threads, folder) for e in installed(pythons)]
         try:
-            for number, case in enumerate(cases):
-                if arguments.only is None or number in arguments.only:
-                    rows.append(measure_case(number, case, engines, arguments))
-                    print(line_of(rows[-1]), flush=True)
+            for seed in arguments.seed:
+                rows += run_seed(seed, draw_cases(seed, arguments.count, kinds), engines, arguments)
         finally:
             for engine in engines:
                 engine.close()
-    print(summary(rows))
     if arguments.json:
         write(arguments.json, describe_machine((1, threads)), rows)
 

@@ -2,18 +2,19 @@
 
     python benchmarks/gpu/sweep.py --seed 7 [--kinds product,conv] [--count 20] [--json FILE]
     python benchmarks/gpu/sweep.py --seed 7 --only conv:3,conv:17        # some cases of it again
+    python benchmarks/gpu/sweep.py --seed 7 8 9 --json benchmarks/results/sweep-h200.json
 
 What is drawn is in `sweep_cases.py`. Each case is a graph of captured launches over sets of inputs
 that together exceed the L2 cache; replays of ours and torch's take turns, and the figure is the
 median between events. Torch's is its best: both memory formats of images, all of its attentions.
-Errors are those against f64, ours beside torch's.
+Errors are those against f64, ours beside torch's. `docs/results/random-sweeps.md` shows a results file.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
+import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -27,6 +28,9 @@ import torch
 from products import Launch, Ours, captured, medians
 from sweep_cases import COUNTS, DTYPES, GpuCase, Tensors, draw, ranges
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from results_file import write_results
 
 from tilewright.driver.compile import compile_container
 from tilewright.driver.options import make_options
@@ -169,9 +173,9 @@ def _timed(launches: dict[str, Launch], count: int) -> dict[str, float]:
     return dict(zip(graphs, medians(list(graphs.values()), count), strict=True))
 
 
-def run_cases(keys: list[Key]) -> dict[str, dict[str, Any]]:
+def run_cases(keys: list[Key]) -> list[dict[str, Any]]:
     """All cases, each told as it is done."""
-    results: dict[str, dict[str, Any]] = {}
+    results: list[dict[str, Any]] = []
     with ProcessPoolExecutor(WORKERS) as pool:
         for key, containers, seconds in pool.map(compiled, keys):
             case = draw(*key)
@@ -181,8 +185,8 @@ def run_cases(keys: list[Key]) -> dict[str, dict[str, Any]]:
                 found = {**measure(case, containers), "compile_s": round(seconds, 2)}
             except Exception as error:  # one that fails must not hide the others
                 found = {"failure": f"{type(error).__name__}: {error}"[:500]}
-            found = {"kind": key[0], "case": case.name, **found}
-            results[f"{key[0]}:{key[2]}"] = found
+            found = {"seed": key[1], "kind": key[0], "case": case.name, **found}
+            results.append(found)
             print(f"{key[0]}:{key[2]}", line(found), flush=True)
     return results
 
@@ -216,7 +220,7 @@ def summary(kind: str, cases: list[GpuCase], results: list[dict[str, Any]]) -> s
 def main() -> None:
     """Measure what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--seed", type=int, nargs="+", required=True)
     parser.add_argument("--kinds", default=",".join(COUNTS))
     parser.add_argument("--count", type=int, help="cases of each kind")
     parser.add_argument("--only", default="")
@@ -224,17 +228,19 @@ def main() -> None:
     args = parser.parse_args()
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = False
-    kinds = args.kinds.split(",")
-    keys = [(k, args.seed, n) for k in kinds for n in range(args.count or COUNTS[k])]
+    kinds, results = args.kinds.split(","), []
     only = set(filter(None, args.only.split(",")))
-    keys = [k for k in keys if not only or f"{k[0]}:{k[2]}" in only]
-    results = run_cases(keys)
-    for kind in kinds:
-        cases = [draw(*k) for k in keys if k[0] == kind]
-        if cases:
-            print(summary(kind, cases, [r for r in results.values() if r["kind"] == kind]))
+    for seed in args.seed:
+        keys = [(k, seed, n) for k in kinds for n in range(args.count or COUNTS[k])]
+        keys = [k for k in keys if not only or f"{k[0]}:{k[2]}" in only]
+        found = run_cases(keys)
+        for kind in kinds:
+            cases = [draw(*k) for k in keys if k[0] == kind]
+            if cases:
+                print(f"seed {seed}", summary(kind, cases, [r for r in found if r["kind"] == kind]))
+        results += found
     if args.json:
-        args.json.write_text(json.dumps({"seed": args.seed, "cases": results}, indent=1))
+        write_results(args.json, torch.cuda.get_device_name(), results=results)
 
 
 if __name__ == "__main__":
