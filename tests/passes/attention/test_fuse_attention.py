@@ -7,10 +7,10 @@ import pytest
 
 from tests.differential.native import check_native
 from tests.for_each import for_each
-from tests.passes.contexts import ON_CPU
+from tests.passes.contexts import ON_CPU, ON_GPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.arith.expr import Var, const
-from tilewright.core.dtypes import BF16, BOOL, F32, DType
+from tilewright.core.dtypes import BF16, BOOL, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.attention import AttentionAttrs, MaskAttrs
@@ -283,3 +283,15 @@ def test_what_is_no_attention_stays() -> None:
     narrow = Builder("h")
     narrow.operands(BF16)
     _refused(narrow.finished(narrow.add("matmul", narrow.q, narrow.k)))
+
+
+@for_each("dtype", [F16, BF16])
+@for_each("size", [24, 64])
+def test_no_scale_is_rounded_to_the_type_of_operands(dtype: DType, size: int) -> None:
+    g = GraphBuilder("f")
+    given = [g.input(n, tensor(dtype, 2, 3, 32, size)) for n in "qkv"]
+    y = g.add("attention", *given, attrs=AttentionAttrs())
+    graph = dce(decompose(g.graph(y), ON_GPU), ON_GPU)
+    (node,) = dce(fuse_attention(graph, ON_GPU), ON_GPU).nodes
+    assert isinstance(node.attrs, FusedAttentionAttrs)
+    assert node.attrs.scale == float(np.float32(1 / np.sqrt(size)))

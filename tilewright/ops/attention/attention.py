@@ -22,6 +22,7 @@ from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
+from tilewright.ops.accumulation import accumulator
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.op import GraphOps, Op, broadcast_index, broadcast_shapes, fail, same_dtype
 from tilewright.ops.reduction.softmax import SoftmaxAttrs
@@ -281,10 +282,20 @@ def _products(g: GraphOps, attrs: AttentionAttrs, q: str, keys: str) -> str:
         if known is None:
             raise fail("attention", "the head size must be known, or the scale be given")
         scale = 1 / float(np.sqrt(max(known, 1)))  # the sum of no products is 0 at any scale
-    scaled = g.add("mul", q, _scalar(g, scale, q))
+    scaled = _scaled(g, q, scale)
     rank = g.type(q).rank
     transposed = TransposeAttrs((*range(rank - 2), rank - 1, rank - 2))
     return g.add("matmul", scaled, g.add("transpose", _shared(g, keys, rank), attrs=transposed))
+
+
+def _scaled(g: GraphOps, q: str, scale: float) -> str:
+    """Queries scaled by a number that is not rounded to their type: all scores would be off."""
+    own = g.type(q).dtype
+    if accumulator(own) == own or float(np.asarray(scale, own.numpy)) == scale:
+        return g.add("mul", q, _scalar(g, scale, q))
+    wide = g.add("cast", q, attrs=CastAttrs(accumulator(own)))
+    scaled = g.add("mul", wide, _scalar(g, scale, wide))
+    return g.add("cast", scaled, attrs=CastAttrs(own))
 
 
 def _softcap(g: GraphOps, scores: str, cap: float) -> str:

@@ -277,7 +277,8 @@ class _Attention:
         perm = tuple(range(self.g.type(value).rank))
         scale = 1.0
         while (n := self.g.producer(value)) is not None:
-            factor = _factor(self.g, n) if scales and self.g.use_count(value) == 1 else None
+            alone = scales and self.g.use_count(value) == 1
+            factor = _factor(self.g, n) or _wide_factor(self.g, n) if alone else None
             transposed = _through_units(self.g, n)
             if isinstance(n.attrs, TransposeAttrs):
                 value, perm = n.inputs[0], tuple(n.attrs.perm[d] for d in perm)
@@ -311,6 +312,17 @@ def _factor(g: Rewriter, n: Node) -> tuple[str, float] | None:
             usable = np.isfinite(number) and number != 0
             return (value, number if n.op == "mul" else 1 / number) if usable else None
     return None
+
+
+def _wide_factor(g: Rewriter, n: Node) -> tuple[str, float] | None:
+    """The same of a value that is multiplied in a wider type, and rounded back."""
+    product = g.producer(n.inputs[0]) if n.op == "cast" else None
+    factor = None if product is None else _factor(g, product)
+    widened = None if factor is None else g.producer(factor[0])
+    if factor is None or widened is None or widened.op != "cast":
+        return None
+    value = widened.inputs[0]
+    return (value, factor[1]) if g.type(value).dtype == n.type.dtype else None
 
 
 def _through_units(g: Rewriter, n: Node) -> tuple[str, tuple[int, ...]] | None:
