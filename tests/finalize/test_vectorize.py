@@ -183,3 +183,17 @@ def test_masks_stay_where_a_vector_may_leave_a_local_buffer() -> None:
         y=_x(24),
     )
     assert "= s[ramp(i * 8, 1, 8) ? " in text
+
+
+def test_masked_stores_to_memory_of_several_threads_write_no_other_lanes() -> None:
+    text = """
+        func @f(x: f32[24], out y: f32[24]) {{
+          alloc s: f32[24] @{scope}
+          for i in {kind}(3) {{
+            for j in vectorize(8) {{ if i * 8 + j < 20 {{ s[i * 8 + j] = x[i * 8 + j] }} }}
+          }}
+          for i in {kind}(3) {{ for j in vectorize(8) {{ y[i * 8 + j] = s[i * 8 + j] }} }}
+        }}"""
+    for scope, kind in (("shared", "thread"), ("local", "parallel")):
+        printed = print_func(vectorize(parse_func(text.format(scope=scope, kind=kind))))
+        assert printed.count("s[ramp(i * 8, 1, 8) ? ") == 1

@@ -24,6 +24,7 @@ from tilewright.arith.vector import Ramp
 from tilewright.arith.walk import free_vars, map_children, substitute
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import Alloc, For, Func, If, Seq, Stmt, Store
+from tilewright.ir.loop.thread_mapping import PRIVATE
 from tilewright.ir.loop.walk import map_stmt, substitute_stmt
 
 
@@ -35,11 +36,13 @@ def vectorize(func: Func) -> Func:
 def _outside(stmt: Stmt, own: Mapping[str, int], ranges: Mapping[str, Interval]) -> Stmt:
     """Rewrite a statement that is in no vectorised loop.
 
-    `own` are the sizes of local buffers, `ranges` the values that loops around it take.
+    `own` are the sizes of buffers that no other thread writes to, `ranges` the values that loops
+    around it take.
     """
-    if isinstance(stmt, Alloc):
+    if isinstance(stmt, Alloc) and stmt.buffer.scope in PRIVATE:
         own = {**own, stmt.buffer.name: as_int(stmt.buffer.shape[0]) or 0}
     if isinstance(stmt, For):
+        own = {} if stmt.kind == "parallel" else own
         ranges = {**ranges, **loop_ranges({stmt.name: stmt.extent})}
     if not (isinstance(stmt, For) and stmt.kind == "vectorize"):
         return map_stmt(stmt, lambda s: _outside(s, own, ranges))
@@ -102,7 +105,7 @@ class _Vectorizer:
         return Store(s.buffer, (index,), value, mask)
 
     def _holds(self, buffer: str, index: Expr) -> bool:
-        """Whether a whole vector at `index` is inside a local buffer, so that no mask is needed."""
+        """Whether a whole vector at `index` is in a buffer of this thread: no mask is needed."""
         if not isinstance(index, Ramp) or buffer not in self.own:
             return False
         return bound(index, self.ranges).within(Interval(0, self.own[buffer] - 1))
