@@ -7,7 +7,8 @@
 What is drawn is in `sweep_cases.py`. Each case is a graph of captured launches over sets of inputs
 that together exceed the L2 cache; replays of ours and torch's take turns, and the figure is the
 median between events. Torch's is its best: both memory formats of images, all of its attentions.
-Errors are those against f64, ours beside torch's. `docs/results/random-sweeps.md` shows a results file.
+Errors are those against f64, ours beside torch's. A results file is shown by
+`docs/results/random-sweeps.md`.
 """
 
 from __future__ import annotations

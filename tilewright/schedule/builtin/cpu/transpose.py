@@ -1,19 +1,23 @@
 """Nests with no reduction that read along another axis than they write: transpositions.
 
     for rows in blocks                             parallel
-      for columns in blocks of a cache line
+      for columns in strips                        parallel
         for rows of the block in vectors           reads run on, line after line
-          for vectors of the line, rows            written out: squares, transposed in registers
-            out[row, vector] = in[vector, row]
+          for columns of the strip in lines
+            for vectors of the line, rows          written out: squares, transposed in registers
+              out[row, vector] = in[vector, row]
 
 A square of vectors is loaded by rows and transposed by shuffles (`finalize/cpu/transpose_loads`).
-One block of columns fills whole cache lines of what is written and takes as many lines of what is
-read, few enough for the nearest cache whatever the distance between them. Where sizes are not known
-all loops of a square get exact remainders (`finalize/cpu/remainder_loops`), so short axes cost
-little.
+A strip is one cache line of what is written, and takes as many lines of what is read, few enough
+for the nearest cache whatever the distance between them. More rows than the prefetcher follows
+streams would each wait for memory: then a strip is many lines, written a few rows at a time. Where
+sizes are not known all loops of a square get exact remainders (`finalize/cpu/remainder_loops`), so
+short axes cost little.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from tilewright.arith.expr import Select, as_int
 from tilewright.arith.walk import loads, subexpressions
@@ -41,6 +45,12 @@ MIN_COLUMNS = 4
 MIN_ROWS = 4
 # Vectors of a row that are written together.
 LINES = (1, 2, 4)
+# Pages that are written side by side, at most, and still prefetched.
+STREAMS = 32
+# Lines of a row that are written in a run where there are more rows than that: half a page.
+RUN = 32
+# Strips that a block of rows is at least cut into: threads share them.
+MIN_STRIPS = 8
 
 
 def crossing_axis(
@@ -106,11 +116,22 @@ def schedule_transposed(sch: Schedule, block: Block, rows: Iter, target: CpuTarg
     squares = sch.choose(
         f"{block.name}.block", squares, lambda: [n for n in divisors(blocks) if n <= longest]
     )
+    run = _run(column, squares * height, vectors * lanes)
+    run = sch.choose(f"{block.name}.run", run, lambda: [n for n in (1, 8, RUN) if n <= most])
     around = [loop_of(it) for it in outer if it is not rows]
-    sizes = (squares, height, vectors, lanes)
-    chunk, line = _squares(sch, around, loop_of(rows), loop_of(column), sizes)
+    sizes = _Sizes(squares, height, vectors, lanes, run)
+    chunk, strip = _squares(sch, around, loop_of(rows), loop_of(column), sizes)
     # A line of unknown length has exact remainders, which only its own loop can have.
-    return [*around, chunk] if as_int(column.extent) is None else [*around, chunk, line]
+    return [*around, chunk] if as_int(column.extent) is None else [*around, chunk, strip]
+
+
+def _run(column: Iter, rows: int, line: int) -> int:
+    """The lines of a row that are written one after the other."""
+    lines = (as_int(column.extent) or 0) // line
+    if rows <= STREAMS or lines < 2 * MIN_STRIPS:
+        return 1
+    strips = max(MIN_STRIPS, -(-lines // RUN))
+    return -(-lines // strips)
 
 
 def transpose_at(sch: Schedule, name: str, at: str, target: CpuTarget) -> None:
@@ -125,23 +146,36 @@ def transpose_at(sch: Schedule, name: str, at: str, target: CpuTarget) -> None:
     row, column = loops[block.iters.index(rows)], loops[-1]
     around = [loop for loop in loops if loop not in (row, column)]
     side = _side(block, target)
-    _squares(sch, around, row, column, (1, side, 1, side))
+    _squares(sch, around, row, column, _Sizes(1, side, 1, side))
+
+
+class _Sizes(NamedTuple):
+    """Squares of rows of a height; runs of lines of vectors."""
+
+    squares: int
+    height: int
+    vectors: int
+    lanes: int
+    run: int = 1
 
 
 def _squares(
-    sch: Schedule, around: list[str], rows: str, columns: str, sizes: tuple[int, int, int, int]
+    sch: Schedule, around: list[str], rows: str, columns: str, sizes: _Sizes
 ) -> tuple[str, str]:
-    """Cut two loops into squares of vectors; the loops over blocks of rows, and over lines."""
-    squares, height, vectors, lanes = sizes
-    line, vector, lane = sch.split(columns, [None, vectors, lanes])
-    chunk, square, row = sch.split(rows, [None, squares, height])
-    sch.reorder(*around, chunk, line, square, vector, row, lane)
+    """Cut two loops into squares of vectors; the loops over blocks of rows, and over strips."""
+    strip, vector, lane = sch.split(columns, [None, sizes.vectors, sizes.lanes])
+    chunk, square, row = sch.split(rows, [None, sizes.squares, sizes.height])
+    lines = []
+    if sizes.run > 1:
+        strip, line = sch.split(strip, [None, sizes.run])
+        lines = [line]
+    sch.reorder(*around, chunk, strip, square, *lines, vector, row, lane)
     sch.unroll(vector)
     sch.unroll(row)
-    for loop in (square, row, vector):
+    for loop in (square, row, vector, *lines):
         sch.annotate(loop, PARTITION.key, 2)
     sch.vectorize(lane)
-    return chunk, line
+    return chunk, strip
 
 
 def _bytes(block: Block) -> int:
