@@ -78,8 +78,11 @@ def test_one_group_does_not_wait_for_another(monkeypatch: pytest.MonkeyPatch) ->
         ((192, 64, 64), "nt", replace(SMALL, stages=4)),
         ((384, 64, 128), "nn", replace(SMALL, block_m=128, m_repeats=2)),
         ((256, 64, 192), "nn", replace(SMALL, block_m=128, warps_m=8, consumer_groups=1)),
+        # Zeros where tiles reach beyond matrices, and nothing stored there.
+        ((200, 72, 200), "nn", SMALL),
+        ((136, 41, 72), "nt", SMALL),
     ],
-    ids=["turns", "few steps", "rows twice", "one group"],
+    ids=["turns", "few steps", "rows twice", "one group", "edges", "edges of columns"],
 )
 def test_emitted_code_by_threads_of_this_machine(
     sizes: tuple[int, int, int],

@@ -32,6 +32,20 @@ def test_copy_matches_the_long_dimensions_and_converts():
     assert (y[0] == 0).all()
 
 
+def test_padded_copies_read_zeros_outside():
+    x = np.arange(1, 21, dtype=np.float32).reshape(4, 5)
+    y = np.ones((3, 4), np.float32)
+    run(
+        "x: f32[4, 5], out y: f32[3, 4]",
+        "tile copy.padded y[0 : 3, 0 : 4] <- x[2 : 3, 3 : 4]",
+        x=x,
+        y=y,
+    )
+    expected = np.zeros((3, 4), np.float32)
+    expected[:2, :2] = x[2:, 3:]
+    np.testing.assert_array_equal(y, expected)
+
+
 def test_mma_adds_a_product_in_the_type_of_its_target():
     rng = np.random.default_rng(0)
     a = rng.integers(-100, 100, (3, 4)).astype(np.int8)

@@ -4,7 +4,7 @@ from tests.schedule.programs import check_same, check_schedule, matmul, refused
 from tilewright.arith.expr import Var, cast
 from tilewright.core.dtypes import I8, I32, U8, DType
 from tilewright.ir.loop.nodes import Func, Tile
-from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.walk import find_block
 from tilewright.ir.tensor.build import Builder
 from tilewright.lower.loop_nests import program_func
@@ -67,3 +67,23 @@ def test_layout_that_is_not_contiguous_is_refused() -> None:
     j, k = sch.split("y.i1", [None, 4]), sch.split("y.r0", [None, 4])
     sch.reorder(j[0], k[0], j[1], k[1])
     refused("tensorize.layout", sch.tensorize, sch.blockize(j[1]), "sdot")
+
+
+def test_a_copy_that_is_masked_by_bounds_is_padded() -> None:
+    func = parse_func(
+        """func @copy(x: f16[100, 72], out y: f16[128, 128]) {
+          for a, i, k in serial(2, 128, 64) {
+            block "y" [vi: S(128) = i, vk: S(128) = a * 64 + k] reads x[vi, vk] writes y[vi, vk] {
+              y[vi, vk] = x[vi, vk ? vi < 100 & vk < 72]
+            }
+          }
+        }"""
+    )
+    sch = Schedule(func)
+    sch.tensorize(sch.blockize("i"), "tma_load_f16_128x64")
+    tile = find_block(sch.func, "y.tile").body
+    assert isinstance(tile, Tile)
+    assert tile.op == "copy.padded"
+    check_same(func, sch.func)
+    other = Schedule(parse_func(print_func(func).replace("vk < 72", "vk < 71")))
+    refused("tensorize.match", other.tensorize, other.blockize("i"), "tma_load_f16_128x64")

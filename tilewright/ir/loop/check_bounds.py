@@ -25,8 +25,9 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.text import print_expr
 from tilewright.arith.walk import conjuncts, loads, substitute
 from tilewright.core.errors import VerifyError
-from tilewright.ir.loop.nodes import Alloc, Block, For, Func, If, Let, Region, Stmt, Store
+from tilewright.ir.loop.nodes import Alloc, Block, For, Func, If, Let, Region, Stmt, Store, Tile
 from tilewright.ir.loop.text import print_region, stmt_excerpt
+from tilewright.ir.loop.tiles import is_padded_copy
 from tilewright.ir.loop.walk import (
     child_stmts,
     own_expressions,
@@ -139,6 +140,8 @@ def _own_accesses(s: Stmt, c: _Context) -> Iterator[_Access]:
         text = print_expr(s.target)
         yield _Access(s, inside, "writes", _element(s.buffer, s.indices), text)
     for verb, regions in zip(("reads", "writes"), own_regions(s), strict=True):
+        if verb == "reads" and isinstance(s, Tile) and is_padded_copy(s):
+            continue  # zeros where that is outside
         for region in regions:
             yield _Access(s, c, verb, region, print_region(region))
 

@@ -7,20 +7,20 @@
     } } }
 
 `fill` stores zeros; `copy` matches the dimensions longer than 1 of both sides in order and converts
-the type; `mma` multiplies matrices that are the last two dimensions of its regions, in the type of
-what it adds to, `mma.tn`, `mma.nt` and `mma.tt` with the first, the second or both of them
-transposed; `mma.packed` has the rows of the second matrix in groups whose elements lie side by
-side, `c[m, n] += a[m, k] * b[k // g, n, k % g]`; `dot` adds to each element of a vector the product
-of one vector with a row of a matrix, `c[j] += a[k] * b[j, k]`; `map.exp`, `map.add` apply a
-function or operator element by element; `reduce.sum` combines the last dimension of its source into
-what it writes.
+the type; `copy.padded` does so for a source that may reach beyond its buffer, where it reads zeros;
+`mma` multiplies matrices that are the last two dimensions of its regions, in the type of what it
+adds to, `mma.tn`, `mma.nt` and `mma.tt` with the first, the second or both of them transposed;
+`mma.packed` has the rows of the second matrix in groups whose elements lie side by side, `c[m, n]
++= a[m, k] * b[k // g, n, k % g]`; `dot` adds to each element of a vector the product of one vector
+with a row of a matrix, `c[j] += a[k] * b[j, k]`; `map.exp`, `map.add` apply a function or operator
+element by element; `reduce.sum` combines the last dimension of its source into what it writes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tilewright.arith.expr import Expr, Load, Var, as_int, binary, call, cast, const
+from tilewright.arith.expr import TRUE, Expr, Load, Var, as_int, binary, call, cast, const
 from tilewright.arith.operators import BINARY, CALLS, COMBINE
 from tilewright.core.errors import UnsupportedError, VerifyError
 from tilewright.ir.loop.nodes import Buffer, For, Region, Stmt, Store, Tile
@@ -45,6 +45,16 @@ def expand_tile(tile: Tile, buffers: Buffers, prefix: str = "t") -> Stmt:
     return store
 
 
+def is_copy(tile: Tile) -> bool:
+    """Whether a tile is moved, padded or not."""
+    return tile.op.partition(".")[0] == "copy"
+
+
+def is_padded_copy(tile: Tile) -> bool:
+    """Whether a tile is moved that may reach beyond its source."""
+    return tile.op == "copy.padded"
+
+
 def _fill(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
     loops, indices = _elements(tile.dst, prefix)
     return loops, Store(tile.dst.buffer, indices, const(0, buffers[tile.dst.buffer].dtype))
@@ -57,8 +67,16 @@ def _copy(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
     _, wanted = _elements(src, prefix)
     extents = [n for _, n in loops]
     _require(tile, extents == [n for _, n in _long(src)], "both sides of a copy have one shape")
-    value = Load(src.buffer, wanted, buffers[src.buffer].dtype)
+    inside = _inside(wanted, buffers[src.buffer]) if is_padded_copy(tile) else None
+    value = Load(src.buffer, wanted, buffers[src.buffer].dtype, inside)
     return loops, Store(tile.dst.buffer, indices, cast(buffers[tile.dst.buffer].dtype, value))
+
+
+def _inside(indices: tuple[Expr, ...], buffer: Buffer) -> Expr:
+    inside: Expr = TRUE
+    for index, size in zip(indices, buffer.shape, strict=True):
+        inside = inside & (index < size)
+    return inside
 
 
 def _mma(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:

@@ -7,6 +7,9 @@
     }                                                              }
 
 `blockize` makes such blocks. On a target without the instruction the tile's expansion runs.
+
+An instruction that fills with zeros what lies outside of its source takes the place of loads that
+are masked by the bounds of a matrix, too: as a tile `copy.padded`.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from tilewright.ir.types import Shape
 from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.intrin.intrinsic import Intrinsic
 from tilewright.schedule.intrin.match import Match, match_intrinsic, pattern_of
+from tilewright.schedule.intrin.padded import drop_bounds
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.tree import block_spine, replaced, target_block
 
@@ -33,13 +37,16 @@ def tensorize(func: Func, block: str, intrinsic: str) -> Func:
         message = f"no intrinsic named {intrinsic!r}"
         known = ", ".join(INTRINSICS)
         raise refuse(func, "tensorize.intrinsic", message, old, help=f"there is {known}")
-    found = match_intrinsic(intrinsic, old)
+    row = INTRINSICS[intrinsic]
+    plain = drop_bounds(old, buffers(func)) if row.zero_fills else old
+    found = match_intrinsic(intrinsic, plain)
     if found is None:
         message = f'block "{block}" does not compute what {intrinsic} does'
-        wanted = " ".join(INTRINSICS[intrinsic].pattern.split())
+        wanted = " ".join(row.pattern.split())
         raise refuse(func, "tensorize.match", message, old, help=f"it computes {wanted}")
     regions = [_operand(func, old, found, p, intrinsic) for p in pattern_of(intrinsic).params]
-    tile = Tile(INTRINSICS[intrinsic].tile, regions[-1], tuple(regions[:-1]), intrinsic)
+    op = row.tile if plain.body == old.body else f"{row.tile}.padded"
+    tile = Tile(op, regions[-1], tuple(regions[:-1]), intrinsic)
     return replaced(func, spine, replace(old, body=tile))
 
 

@@ -38,6 +38,7 @@ from tilewright.ir.loop.nodes import (
     Tile,
 )
 from tilewright.ir.loop.thread_mapping import FRAGMENT, PRIVATE
+from tilewright.ir.loop.tiles import is_copy
 from tilewright.ir.loop.walk import buffers, statements_in, touched_buffers
 
 _SYNCHRONIZE = (MbarrierArrive, MbarrierWait, Signal, Await)
@@ -207,7 +208,7 @@ class RoleWriter(ExprWriter):
 
     def noted_tile(self, s: Tile) -> bool:
         """Write what a tile touches; whether that is all there is to it."""
-        if self.warps and s.op == "copy" and len(s.srcs) == 2:
+        if self.warps and is_copy(s) and len(s.srcs) == 2:
             self._tma_copy(s)
             return self.facts is not None
         if self.facts is None:
@@ -219,7 +220,7 @@ class RoleWriter(ExprWriter):
                 self.accessed("read", region.buffer, self._rows(region, shape))
             region, shape = write
             self.accessed("write", region.buffer, self._rows(region, shape))
-        elif s.op == "copy":
+        elif is_copy(s):
             self.line(f"me.wait_products({facts.in_flight})")
         else:
             given = ", ".join(

@@ -55,7 +55,7 @@ from tilewright.ir.loop.thread_mapping import (
     thread_mappings,
     threads_of,
 )
-from tilewright.ir.loop.tiles import expand_tile
+from tilewright.ir.loop.tiles import expand_tile, is_copy
 from tilewright.ir.loop.walk import accesses, blocks, touched_buffers
 from tilewright.ir.scalar_semantics import Array, undefined
 
@@ -332,7 +332,7 @@ class _Writer(RoleWriter):
     def tile(self, s: Tile) -> None:
         if self.noted_tile(s):
             return
-        if s.op == "copy" and len(s.srcs) == 2:  # counted by an mbarrier, and noted as a whole
+        if is_copy(s) and len(s.srcs) == 2:  # counted by an mbarrier, and noted as a whole
             outer, self.noted = self.noted, self.noted - {s.dst.buffer}
             self.stmt(expand_tile(replace(s, srcs=s.srcs[:1]), self.declared))
             self.noted = outer

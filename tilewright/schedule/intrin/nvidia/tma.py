@@ -7,7 +7,8 @@ source but with that of the map, and with the column and row at which the tile b
 
 A row of a tile has 128 bytes, 64 elements of 16 bits, swizzled as `wgmma` reads them. Longer rows
 are stored in panels of 64 columns, all rows of one panel and then those of the next. Elements of
-f32 are rounded to TF32 by the copy; tiles of 8-bit elements are K-major only.
+f32 are rounded to TF32 by the copy; tiles of 8-bit elements are K-major only. Where a tile reaches
+beyond the matrix, zeros are copied.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def _tma_load(name: str, dtype: str, rows: int, columns: int) -> Intrinsic:
         llvm=function_text(name, params, _copy_lines(rows, columns, bytes)),
         strided=True,
         tma_box=(rows, swizzle_columns(bytes)),
+        zero_fills=True,
     )
 
 

@@ -55,6 +55,7 @@ from tilewright.schedule.intrin.nvidia import fragment_shuffle
 from tilewright.schedule.intrin.nvidia.mma import MMA_M, VECTOR_ELEMENTS
 from tilewright.schedule.intrin.nvidia.mma_types import kind_of
 from tilewright.schedule.intrin.nvidia.tma import tma_load_name
+from tilewright.schedule.intrin.padded import is_bounds
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
@@ -226,15 +227,15 @@ def _rasterize(sch: Schedule, batch: str, rows: str, columns: str) -> str:
 def _is_tma_loadable(sch: Schedule, name: str, side: int, vector: int) -> bool:
     """Whether tiles of an operand are tiles of a matrix in memory with aligned rows.
 
-    Rows may be in blocks of full tiles, `side` of them each: see
-    `schedule/builtin/gpu/weight_layout.py`.
+    They may reach beyond the matrix, see `schedule/intrin/padded.py`. Rows may be in blocks of full
+    tiles, `side` of them each, see `schedule/builtin/gpu/weight_layout.py`.
     """
     graph = block_graph(sch.func)
     block = graph.block(name)
     assert isinstance(block.body, Store)
     load = block.body.value
     assert isinstance(load, Load)
-    if load.mask is not None or len(load.indices) < 2:
+    if len(load.indices) < 2 or not is_bounds(load, graph.buffers[load.buffer].shape):
         return False
     _, row, column = (Var(it.name) for it in block.iters)
     *rest, above, last = load.indices
