@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from tests.ops.attention.attention_reference import attention, operands
+from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F16, F32, DType
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.verify import verify_func
+from tilewright.ir.loop.walk import loops
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.attention.split_kv import parts_func
@@ -76,3 +78,16 @@ def test_bands(empty: str) -> None:
     func = _func(4, 40, window_right=0, offset=const(-2), fully_masked=empty)
     right = attention(q, k, np.repeat(v, 2, 0), band=(-2, -1, 0), fully_masked=empty)
     np.testing.assert_allclose(_run(func, q, k, v), right, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("offset", [0, 20])
+def test_each_block_of_rows_divides_the_keys_that_it_sees(offset: int) -> None:
+    q, k, v = _operands(40, 90)
+    func = _func(40, 90, window_right=0, offset=const(offset))
+    verify_func(func)
+    right = attention(q, k, np.repeat(v, 2, 0), band=(offset, -1, 0))
+    np.testing.assert_allclose(_run(func, q, k, v), right, rtol=1e-4, atol=1e-5)
+    (steps,) = (loop.extent for loop in loops(func.body) if loop.name == "at.keys")
+    counts = [evaluate(steps, {"at.rows": n}) for n in range(3)]
+    visible = [min(90, 16 * n + 16 + offset) for n in range(3)]
+    assert counts == [-(-n // (TILE[1] * TILE[2])) for n in reversed(visible)]

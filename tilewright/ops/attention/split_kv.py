@@ -44,8 +44,9 @@ class _Parts(Tiles):
         self.parts = const(self.p.parts)
         self.batch = (PART, *self.batch)
         self.outer = (self.parts, *self.outer)
-        self.each = simplify(ceildiv(self.key_blocks, self.p.parts))
-        self.key_blocks = simplify(self.each * self.parts)
+        self.seen = super()._visited()
+        most = simplify(ceildiv(self.key_blocks, self.p.parts))
+        self.key_blocks = simplify(most * self.parts)
 
     def func(self) -> Func:
         """The loop over parts, batches and rows, then the one that puts parts together."""
@@ -55,10 +56,11 @@ class _Parts(Tiles):
         return Func("fused_attention", tuple(self.params.values()), ("y0",), body)
 
     def _visited(self) -> Expr:
-        return self.each
+        """Each part has as many of the blocks of keys that some row of a block of rows sees."""
+        return simplify(ceildiv(self.seen, self.p.parts))
 
     def _block(self) -> Expr:
-        return Var(f"batch.{PART.name}") * self.each + Var("at.keys")
+        return Var(f"batch.{PART.name}") * self._visited() + Var("at.keys")
 
     def _finish(self) -> list[Stmt]:
         """What one part leaves, not yet divided."""
