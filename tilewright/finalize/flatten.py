@@ -14,6 +14,7 @@ from tilewright.arith.walk import rewrite
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Region, Stmt, Store, Tile
 from tilewright.ir.loop.walk import buffers, map_stmt
 from tilewright.ir.types import Shape
+from tilewright.schedule.intrin.table import INTRINSICS
 
 Extents = Mapping[str, Expr]
 
@@ -47,7 +48,9 @@ class _Flattener:
             return body
         s = map_stmt(s, lambda c: self.stmt(c, extents), lambda e: self.expr(e, extents))
         if isinstance(s, Tile):
-            srcs = tuple(self.start(r, extents) for r in s.srcs)
+            box = INTRINSICS[s.intrinsic].tma_box if s.intrinsic else None
+            place = self.start if box is None or len(box) == 2 else self.of_several
+            srcs = tuple(place(r, extents) for r in s.srcs)
             return replace(s, dst=self.start(s.dst, extents), srcs=srcs)
         if isinstance(s, Store):
             index = self.index(s.buffer, s.indices, extents)
@@ -73,8 +76,31 @@ class _Flattener:
         apart = () if row is None else self.shapes[region.buffer][row + 1 :]
         return Region(region.buffer, ((first, simplify(product(apart))),))
 
+    def of_several(self, region: Region, extents: Extents) -> Region:
+        """A tile of one of several matrices: where it starts in four dimensions, and their sizes.
+
+        They are what comes before the rows, the rows, what comes between rows and columns, and the
+        columns: TMA knows the bounds of each.
+        """
+        shape = self.shapes[region.buffer]
+        starts = [start for start, _ in region.ranges]
+        row = next(d for d, (_, n) in enumerate(region.ranges) if n is not const(1))
+        last = len(shape) - 1
+        parts = ((0, row), (row, row + 1), (row + 1, last), (last, last + 1))
+        return Region(
+            region.buffer,
+            tuple(
+                (_flat_index(shape[a:b], starts[a:b], extents), simplify(product(shape[a:b])))
+                for a, b in parts
+            ),
+        )
+
     def index(self, buffer: str, indices: Sequence[Expr], extents: Extents) -> Expr:
-        flat: Expr = const(0)
-        for size, i in zip(self.shapes[buffer], indices, strict=True):
-            flat = flat * size + i
-        return simplify(flat, extents)
+        return _flat_index(self.shapes[buffer], indices, extents)
+
+
+def _flat_index(shape: Shape, indices: Sequence[Expr], extents: Extents) -> Expr:
+    flat: Expr = const(0)
+    for size, i in zip(shape, indices, strict=True):
+        flat = flat * size + i
+    return simplify(flat, extents)

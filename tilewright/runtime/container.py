@@ -28,7 +28,7 @@ from tilewright.core.errors import ExecutionError
 from tilewright.core.file_format import HEAD, foreign_format
 from tilewright.runtime.host_memory import address
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 WEIGHT_ALIGNMENT = 64
 """Every tensor of the weights begins at a multiple of this."""
 

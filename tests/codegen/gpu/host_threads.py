@@ -319,5 +319,4 @@ def run_launches(func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[st
 
 
 def _matrix(m: TensorMap, arguments: Sequence[int], sizes: Mapping[str, int]) -> np.ndarray:
-    rows, columns = (evaluate(e, sizes) for e in (m.rows, m.row))
-    return matrix(arguments[m.number], rows, columns, m.box)
+    return matrix(arguments[m.number], [evaluate(e, sizes) for e in m.shape], m.box)

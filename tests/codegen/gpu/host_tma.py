@@ -6,8 +6,10 @@ A tile arrives as late as it may: when the first thread waits for the phase that
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import llvmlite.binding as llvm
@@ -17,7 +19,7 @@ from tilewright.codegen.gpu.nvptx import TENSOR_MAP
 from tilewright.codegen.gpu.synchronization import MBARRIER_ARRIVE, MBARRIER_TRY_WAIT
 
 TEXT = """
-declare void @tw.py.tma_load(ptr, ptr, ptr, i64, i64)
+declare void @tw.py.tma_load(ptr, ptr, ptr, i64, i64, i64, i64)
 declare void @tw.py.mbarrier_init(ptr, i64)
 declare void @tw.py.expect(ptr, i64)
 declare void @tw.py.arrived(ptr, i64)
@@ -34,7 +36,18 @@ define internal void @tw.tma_load(ptr %to, ptr %mbarrier, ptr %map, i32 %x, i32 
                               i1 %c, i1 %d, i32 %e) noinline {
   %wide.x = sext i32 %x to i64
   %wide.y = sext i32 %y to i64
-  call void @tw.py.tma_load(ptr %to, ptr %mbarrier, ptr %map, i64 %wide.x, i64 %wide.y)
+  call void @tw.py.tma_load(ptr %to, ptr %mbarrier, ptr %map, i64 %wide.x, i64 0, i64 %wide.y,
+                            i64 0)
+  ret void
+}
+define internal void @tw.tma_load_4(ptr %to, ptr %mbarrier, ptr %map, i32 %x, i32 %i, i32 %y,
+                                i32 %o, i16 %a, i64 %b, i1 %c, i1 %d, i32 %e) noinline {
+  %wide.x = sext i32 %x to i64
+  %wide.i = sext i32 %i to i64
+  %wide.y = sext i32 %y to i64
+  %wide.o = sext i32 %o to i64
+  call void @tw.py.tma_load(ptr %to, ptr %mbarrier, ptr %map, i64 %wide.x, i64 %wide.i, i64 %wide.y,
+                            i64 %wide.o)
   ret void
 }
 define internal void @tw.mbarrier_init(ptr %place, i32 %copies) noinline {
@@ -55,6 +68,7 @@ define internal void @tw.arrived(ptr %place, i32 %parity) noinline {
 """
 NAMES = {
     "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d": "tw.tma_load",
+    "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.4d": "tw.tma_load_4",
     "llvm.nvvm.mbarrier.init.shared": "tw.mbarrier_init",
     "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta": "tw.expect",
 }
@@ -68,9 +82,10 @@ def tma_text(text: str) -> str:
     return text.replace(TENSOR_MAP, "ptr")
 
 
-def matrix(start: int, rows: int, columns: int, box: tuple[int, int]) -> np.ndarray:
-    """What a kernel is given instead of a tensor map."""
-    return np.array([start, rows, columns, *box], np.int64)
+def matrix(start: int, shape: Sequence[int], box: Sequence[int]) -> np.ndarray:
+    """What a kernel is given instead of a tensor map: four sizes, of which a matrix has two."""
+    sizes = shape if len(shape) == 4 else (1, shape[0], 1, shape[1])
+    return np.array([start, *sizes, *(box[n] for n in (-1 - len(box) // 2, -1))], np.int64)
 
 
 @dataclass
@@ -80,7 +95,7 @@ class _Mbarrier:
     copies: int
     phase: int = 0
     expected: list[int] = field(default_factory=list)
-    tiles: list[tuple[int, np.ndarray, int, int]] = field(default_factory=list)
+    tiles: list[tuple[int, np.ndarray, list[int]]] = field(default_factory=list)
 
     def complete(self) -> None:
         """Let what was copied arrive."""
@@ -93,14 +108,15 @@ _mbarriers: dict[int, _Mbarrier] = {}
 _changed = threading.Condition()
 
 
-def _bring(to: int, about: np.ndarray, x: int, y: int) -> int:
+def _bring(to: int, about: np.ndarray, at: list[int]) -> int:
     """A tile at its place, zeros where the matrix ends; the bytes that came."""
-    start, rows, columns, high, wide = map(int, about)
+    start, *shape, high, wide = map(int, about)
+    x, inner, y, outer = at
     kind = {128: np.uint8, 64: np.uint16, 32: np.uint32}[wide]
     size = np.dtype(kind).itemsize
-    assert to % 1024 == start % 16 == columns * size % 16 == 0
-    held = (ctypes.c_uint8 * (rows * columns * size)).from_address(start)
-    source = np.frombuffer(held, kind).reshape(rows, columns)
+    assert to % 1024 == start % 16 == shape[-1] * size % 16 == 0
+    held = (ctypes.c_uint8 * (math.prod(shape) * size)).from_address(start)
+    source = np.frombuffer(held, kind).reshape(shape)[outer, :, inner]
     tile = np.zeros((high, wide), kind)
     inside = source[y : y + high, x : x + wide]
     tile[: inside.shape[0], : inside.shape[1]] = _rounded(inside) if size == 4 else inside
@@ -115,10 +131,10 @@ def _rounded(words: np.ndarray) -> np.ndarray:
     return (words + np.uint32(1 << 12)) & np.uint32(0xFFFFE000)
 
 
-def _on_tma_load(to: int, mbarrier: int, about: int, x: int, y: int) -> None:
-    given = np.frombuffer((ctypes.c_int64 * 5).from_address(about), np.int64).copy()
+def _on_tma_load(to: int, mbarrier: int, about: int, *at: int) -> None:
+    given = np.frombuffer((ctypes.c_int64 * 7).from_address(about), np.int64).copy()
     with _changed:
-        _mbarriers[mbarrier].tiles.append((to, given, x, y))
+        _mbarriers[mbarrier].tiles.append((to, given, list(at)))
         _changed.notify_all()
 
 
@@ -138,7 +154,7 @@ def _on_arrived(place: int, parity: int) -> None:
     with _changed:
         while mbarrier.phase % 2 == parity:
             whole = len(mbarrier.expected) == mbarrier.copies
-            if whole and sum(mbarrier.expected) == 128 * sum(int(t[1][3]) for t in mbarrier.tiles):
+            if whole and sum(mbarrier.expected) == 128 * sum(int(t[1][5]) for t in mbarrier.tiles):
                 mbarrier.complete()
                 _changed.notify_all()
             else:
@@ -147,7 +163,7 @@ def _on_arrived(place: int, parity: int) -> None:
 
 _PTR, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 _KEPT = {
-    "tw.py.tma_load": ctypes.CFUNCTYPE(None, _PTR, _PTR, _PTR, _NUMBER, _NUMBER)(_on_tma_load),
+    "tw.py.tma_load": ctypes.CFUNCTYPE(None, *(_PTR,) * 3, *(_NUMBER,) * 4)(_on_tma_load),
     "tw.py.mbarrier_init": ctypes.CFUNCTYPE(None, _PTR, _NUMBER)(_on_mbarrier_init),
     "tw.py.expect": ctypes.CFUNCTYPE(None, _PTR, _NUMBER)(_on_expect),
     "tw.py.arrived": ctypes.CFUNCTYPE(None, _PTR, _NUMBER)(_on_arrived),

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.gpu.launches import launches, symbol
+from tilewright.codegen.gpu.launches import launches, symbol, tma_coordinates
 from tilewright.core.errors import CodegenError
+from tilewright.finalize.flatten import flatten
+from tilewright.ir.loop.nodes import Tile
 from tilewright.ir.loop.text import parse_func
+from tilewright.ir.loop.walk import statements_in
 
 TWO = """func @f.2(A: f32[N], W: f32[N], out C: f32[N]) {
   alloc T: f32[1] @local
@@ -56,8 +59,27 @@ COPIES = """func @f(A: bf16[N * 64], B: bf16[M * 192], out C: f32[8]) {
 
 def test_matrices_whose_tiles_are_copied() -> None:
     (launch,) = launches(parse_func(COPIES))
-    found = [(m.number, str(m.rows), str(m.row), m.box) for m in launch.maps]
+    found = [(m.number, *map(str, m.shape), m.box) for m in launch.maps]
     assert found == [(1, "M", "192", (64, 64)), (0, "N", "64", (64, 64))]
+
+
+def test_one_of_several_matrices_is_copied_within_its_bounds() -> None:
+    func = parse_func(
+        """func @f(A: bf16[4, 100, 6, 72], out C: f32[8]) {
+          for i in grid(24) {
+            alloc T: bf16[64, 128] @shared
+            tile copy T[0 : 64, 0 : 128] <- A[i // 6 : 1, 64 : 64, i % 6 : 1, 0 : 128]
+              using "tma_load_bf16_64x128_of_several"
+            for x in thread(64) { C[0] = 0.0 }
+          }
+        }"""
+    )
+    (launch,) = launches(flatten(func))
+    (found,) = launch.maps
+    assert tuple(map(str, found.shape)) == ("4", "100", "6", "72")
+    assert found.box == (1, 64, 1, 64)
+    (tile,) = (s for s in statements_in(launch.body) if isinstance(s, Tile))
+    assert [str(c) for c in tma_coordinates(tile.srcs[0])] == ["0", "i % 6", "64", "i // 6"]
 
 
 def test_blocks_that_a_multiprocessor_should_have_room_for() -> None:

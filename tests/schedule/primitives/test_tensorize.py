@@ -87,3 +87,29 @@ def test_a_copy_that_is_masked_by_bounds_is_padded() -> None:
     check_same(func, sch.func)
     other = Schedule(parse_func(print_func(func).replace("vk < 72", "vk < 71")))
     refused("tensorize.match", other.tensorize, other.blockize("i"), "tma_load_f16_128x64")
+
+
+def test_the_rows_of_one_of_several_matrices_are_bounds_of_their_own() -> None:
+    func = parse_func(
+        """func @copy(x: f16[3, 100, 2, 72], out y: f16[6, 128, 128]) {
+          for n, a, i, k in serial(6, 2, 128, 64) {
+            block "y" [vn: S(6) = n, vi: S(128) = i, vk: S(128) = a * 64 + k]
+                reads x[vn // 2, vi, vn % 2, vk] writes y[vn, vi, vk] {
+              y[vn, vi, vk] = x[vn // 2, vi, vn % 2, vk ? vi < 100 & vk < 72]
+            }
+          }
+        }"""
+    )
+    sch = Schedule(func)
+    refused("tensorize.match", sch.tensorize, sch.blockize("i"), "tma_load_f16_128x64")
+    sch = Schedule(func)
+    sch.tensorize(sch.blockize("i"), "tma_load_f16_128x64_of_several")
+    tile = find_block(sch.func, "y.tile").body
+    assert isinstance(tile, Tile)
+    assert tile.op == "copy.padded"
+    check_same(func, sch.func)
+    wrong = parse_func(print_func(func).replace("vi < 100", "vn < 6"))
+    other = Schedule(wrong)
+    refused(
+        "tensorize.match", other.tensorize, other.blockize("i"), "tma_load_f16_128x64_of_several"
+    )

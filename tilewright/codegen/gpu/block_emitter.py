@@ -18,6 +18,7 @@ from tilewright.codegen.gpu.launches import (
     Launch,
     shared_offsets,
     tensor_map,
+    tma_coordinates,
     uses_async_proxy,
 )
 from tilewright.codegen.gpu.synchronization import (
@@ -241,8 +242,7 @@ class BlockEmitter(StatementEmitter):
         self.fn.module.include(tile.intrinsic, INTRINSICS[tile.intrinsic].llvm)
         ex.begin_statement()
         source, mbarrier = tile.srcs
-        ((start, row),) = source.ranges
-        at = [ex.value(simplify(e)) for e in (start % row, start // row)]
+        at = [ex.value(simplify(e)) for e in tma_coordinates(source)]
         narrow = [f"i32 {self.fn.let(f'trunc i64 {v} to i32', 'n')}" for v in at]
         to, counted = (next(self._operand(r, False)) for r in (tile.dst, mbarrier))
         matrix = f"ptr %m{self.launch.maps.index(found)}"

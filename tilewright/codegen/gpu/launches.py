@@ -18,7 +18,7 @@ from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.finalize.gpu.storage_scope import ALIGNMENT
 from tilewright.ir.loop.annotations import MIN_BLOCKS_PER_SM
-from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Tile
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Region, Seq, Stmt, Tile
 from tilewright.ir.loop.thread_mapping import (
     GRID,
     is_grid_sync,
@@ -26,6 +26,7 @@ from tilewright.ir.loop.thread_mapping import (
     threads_of,
 )
 from tilewright.ir.loop.walk import loops, statements_in, touched_buffers
+from tilewright.ir.types import Shape
 from tilewright.schedule.intrin.table import INTRINSICS
 
 # Bytes of static shared memory that a block may have.
@@ -36,15 +37,14 @@ DYNAMIC_ALIGNMENT = 1024
 
 @node
 class TensorMap:
-    """A tensor map for TMA: parameter `number` as a matrix of `rows` of `row` elements.
+    """A tensor map for TMA: parameter `number` as a tensor of a `shape`, stored densely.
 
-    `box` is the tile that one copy moves, in rows and columns.
+    `box` is what one copy moves, as long in each dimension.
     """
 
     number: int
-    rows: Expr
-    row: Expr
-    box: tuple[int, int]
+    shape: Shape
+    box: tuple[int, ...]
 
 
 @node
@@ -138,9 +138,19 @@ def tensor_map(tile: Tile, params: Sequence[Buffer]) -> TensorMap | None:
     if box is None:
         return None
     source = tile.srcs[0]
-    ((_, row),) = source.ranges
     number = [p.name for p in params].index(source.buffer)
-    return TensorMap(number, simplify(params[number].shape[0] // row), row, box)
+    if len(source.ranges) > 1:
+        return TensorMap(number, tuple(size for _, size in source.ranges), box)
+    ((_, row),) = source.ranges
+    return TensorMap(number, (simplify(params[number].shape[0] // row), row), box)
+
+
+def tma_coordinates(source: Region) -> tuple[Expr, ...]:
+    """Where a TMA copy begins in its tensor, the last dimension first."""
+    if len(source.ranges) > 1:
+        return tuple(start for start, _ in reversed(source.ranges))
+    ((start, row),) = source.ranges
+    return start % row, start // row
 
 
 def symbol(name: str) -> str:

@@ -142,13 +142,8 @@ def _launch(launch: Launch, names: Sequence[str], target: GpuTarget, few: int) -
 
 
 def _map(m: TensorMap) -> Data:
-    rows, columns = m.box
-    return {
-        "buffer": m.number,
-        "rows": size_expr(m.rows),
-        "columns": size_expr(m.row),
-        "box": [rows, columns],
-    }
+    shape = [size_expr(size) for size in m.shape]
+    return {"buffer": m.number, "shape": shape, "box": list(m.box)}
 
 
 def _actions(actions: Sequence[Action], steps: Iterator[int]) -> list[Data]:

@@ -252,10 +252,10 @@ class Driver:
         self._together.add(function)
         self._early.discard(function)
 
-    def tensor_map(self, start: int, rows: int, columns: int, box: tuple[int, int]) -> Any:
+    def tensor_map(self, start: int, shape: Sequence[int], box: Sequence[int]) -> Any:
         """Encode a tensor map."""
         found = tensor_map.blank()
-        given = tensor_map.encoding(found, start, rows, columns, box)
+        given = tensor_map.encoding(found, start, shape, box)
         self._call("cuTensorMapEncodeTiled", *given, doing="describing a matrix")
         return found
 

@@ -1,4 +1,4 @@
-"""The arguments of a launch: words, and tensor maps of matrices at some of their addresses."""
+"""The arguments of a launch: words, and tensor maps of tensors at some of their addresses."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Describe = Callable[[int, int, int, tuple[int, int]], Any]
-"""A matrix: its address, rows and columns, and the box of a TMA copy."""
+Describe = Callable[[int, Sequence[int], Sequence[int]], Any]
+"""A tensor: its address and shape, and the box of a TMA copy."""
 
 
 @dataclass(frozen=True)
 class TensorMapArg:
-    """A matrix that a kernel loads by TMA; its address is the argument of that index."""
+    """A tensor that a kernel loads by TMA; its address is the argument of that index."""
 
     argument: int
-    rows: int
-    columns: int
-    box: tuple[int, int]
+    shape: tuple[int, ...]
+    box: tuple[int, ...]
 
 
 class Arguments:
@@ -35,9 +34,7 @@ class Arguments:
 
     def pointers(self, describe: Describe) -> Any:
         """The addresses of all arguments, valid until the next call."""
-        self._described = [
-            describe(self.words[m.argument], m.rows, m.columns, m.box) for m in self.matrices
-        ]
+        self._described = [describe(self.words[m.argument], m.shape, m.box) for m in self.matrices]
         first = ctypes.addressof(self.words)
         *places, last = (first + 8 * n for n in range(len(self.words)))
         given = (*places, *map(ctypes.addressof, self._described), last)

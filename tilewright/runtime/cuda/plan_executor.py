@@ -231,9 +231,8 @@ class PlanExecutor:
 
 
 def _tensor_map(about: Mapping[str, Any], sizes: Mapping[str, int]) -> TensorMapArg:
-    rows, columns = (evaluate(about[word], sizes) for word in ("rows", "columns"))
-    high, wide = about["box"]
-    return TensorMapArg(about["buffer"], rows, columns, (high, wide))
+    shape = tuple(evaluate(size, sizes) for size in about["shape"])
+    return TensorMapArg(about["buffer"], shape, tuple(about["box"]))
 
 
 class _LoopCarried:

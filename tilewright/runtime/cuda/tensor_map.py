@@ -1,12 +1,14 @@
-"""Tensor maps: descriptions of matrices for TMA copies.
+"""Tensor maps: descriptions of tensors for TMA copies.
 
-The matrix is row-major, with elements of 8 or 16 bits, or of f32 that the copy rounds to TF32. A
-row of a tile has 128 bytes, swizzled in shared memory as mma instructions read it.
+They are row-major and dense, with elements of 8 or 16 bits, or of f32 that the copy rounds to TF32.
+A row of a tile has 128 bytes, swizzled in shared memory as mma instructions read it.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
+from collections.abc import Sequence
 from typing import Any
 
 # The bytes and the alignment of a tensor map.
@@ -28,19 +30,20 @@ def blank() -> ctypes.Array[ctypes.c_char]:
 
 
 def encoding(
-    to: ctypes.Array[ctypes.c_char], start: int, rows: int, columns: int, box: tuple[int, int]
+    to: ctypes.Array[ctypes.c_char], start: int, shape: Sequence[int], box: Sequence[int]
 ) -> tuple[Any, ...]:
-    """The arguments of `cuTensorMapEncodeTiled`."""
-    bytes = _ROW // box[1]
+    """The arguments of `cuTensorMapEncodeTiled`, for which the last dimension comes first."""
+    bytes, rank = _ROW // box[-1], len(shape)
+    strides = [bytes * math.prod(shape[d:]) for d in range(rank - 1, 0, -1)]
     return (
         ctypes.byref(to),
         _KINDS[bytes],
-        2,
+        rank,
         start,
-        (ctypes.c_uint64 * 2)(columns, rows),
-        (ctypes.c_uint64 * 1)(columns * bytes),
-        (ctypes.c_uint32 * 2)(*reversed(box)),
-        (ctypes.c_uint32 * 2)(1, 1),
+        (ctypes.c_uint64 * rank)(*reversed(shape)),
+        (ctypes.c_uint64 * (rank - 1))(*strides),
+        (ctypes.c_uint32 * rank)(*reversed(box)),
+        (ctypes.c_uint32 * rank)(*(1,) * rank),
         0,
         _SWIZZLED,
         _PROMOTED,

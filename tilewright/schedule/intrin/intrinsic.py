@@ -37,7 +37,8 @@ class Intrinsic:
     - `wait`: the intrinsic that waits for those.
     - `in_flight`: how many asynchronous products may still run behind it, `None` where it does not
       wait for any.
-    - `tma_box`: rows and columns of one TMA copy, which an mbarrier in shared memory counts.
+    - `tma_box`: the box of one TMA copy, which an mbarrier in shared memory counts: rows and
+      columns, or, of one of several matrices, see `finalize/flatten.py`, four sizes.
     - `zero_fills`: what it reads outside of its source, a matrix, is zero; such a tile is a padded
       copy.
     - `lane_elements`: neighbours in a row that a lane has after a shuffle of a fragment; 0 if none.
@@ -57,7 +58,7 @@ class Intrinsic:
     async_variant: str = ""
     wait: str = ""
     in_flight: int | None = None
-    tma_box: tuple[int, int] | None = None
+    tma_box: tuple[int, ...] | None = None
     zero_fills: bool = False
     lane_elements: int = 0
 

@@ -38,7 +38,8 @@ def tensorize(func: Func, block: str, intrinsic: str) -> Func:
         known = ", ".join(INTRINSICS)
         raise refuse(func, "tensorize.intrinsic", message, old, help=f"there is {known}")
     row = INTRINSICS[intrinsic]
-    plain = drop_bounds(old, buffers(func)) if row.zero_fills else old
+    of_several = row.tma_box is not None and len(row.tma_box) > 2
+    plain = drop_bounds(old, buffers(func), of_several) if row.zero_fills else old
     found = match_intrinsic(intrinsic, plain)
     if found is None:
         message = f'block "{block}" does not compute what {intrinsic} does'
