@@ -134,6 +134,11 @@ def test_refusals() -> None:
     with pytest.raises(Error, match="do not fit 3 input") as caught:
         imported("Conv", [x, normal(4, 2, 3, 3)])
     assert caught.value.loc.node == "node"
+    with pytest.raises(Error, match=r"output_shape is \['0', '5'\]"):
+        imported("ConvTranspose", [x, w], output_shape=(0, 5))
+    with pytest.raises(Error, match="larger of stride and dilation"):
+        imported("ConvTranspose", [x, w], output_padding=(2, 0), strides=(2, 2))
+    imported("ConvTranspose", [x, normal(3, 4, 3, 3)], output_padding=(1, 0), strides=(2, 2))
     with pytest.raises(Error, match="dynamic size"):
         imported(
             "ConvTranspose",

@@ -111,6 +111,13 @@ def test_refusals() -> None:
         imported("MaxPool", [x], kernel_shape=(2,))
     with pytest.raises(Error, match="do not fit f32"):
         imported("MaxUnpool", [x, np.zeros(x.shape, np.int64)], kernel_shape=(2,))
+    with pytest.raises(Error, match="one element or more"):
+        imported("MaxPool", [x], kernel_shape=(0, 2))
+    with pytest.raises(Error, match="pad by less than a window"):
+        imported("MaxPool", [x], kernel_shape=(2, 2), pads=(2, 2, 2, 2))
+    with pytest.raises(Error, match="pad by less than a window"):
+        imported("AveragePool", [x], kernel_shape=(2, 2), pads=(0, 0, 0, 3))
+    imported("MaxPool", [x], kernel_shape=(2, 2), pads=(2, 2, 2, 2), dilations=(2, 2))
     with pytest.raises(Error, match="p is 0"):
         imported("GlobalLpPool", [x], p=0)
     with pytest.raises(Error, match="dynamic size"):

@@ -103,5 +103,7 @@ def test_refusals() -> None:
         imported("Resize", {"x": X}, scales(2, 2), order=SCALED)
     with pytest.raises(FrontendError, match="not above 0"):
         imported("Resize", {"x": X}, scales(1, 1, 0, 1), order=SCALED)
+    with pytest.raises(FrontendError, match="use Resize for that"):
+        imported("Upsample", {"x": X}, scales(1, 1, 0.5, 2), order=("x", "scales"), opset=9)
     with pytest.raises(UnsupportedError, match="known only when the model runs"):
         imported("Resize", {"x": X, **scales(1, 1, 2, 2)}, order=SCALED)

@@ -83,3 +83,9 @@ def test_bins_beyond_all_memory(bins: int, length: int) -> None:
     numbers = [np.array(v) for v in (bins, length, 8192)] + [np.array(v, "f4") for v in (0, 4000)]
     with pytest.raises(FrontendError, match=f"{bins} bins of {length} samples"):
         imported("MelWeightMatrix", numbers, constants=range(5), opset=17)
+
+
+def test_frequencies_that_are_none() -> None:
+    numbers = [np.array(v) for v in (8, 64, 8192)] + [np.array(v, "f4") for v in (5000, 4000)]
+    with pytest.raises(FrontendError, match=r"from 5000.0 to 4000.0 Hz"):
+        imported("MelWeightMatrix", numbers, constants=range(5), opset=17)

@@ -63,6 +63,14 @@ def _transposed_window(
     wanted: tuple[Expr, ...] = tuple(const(d) for d in n.ints_attr("output_shape", ()))[-rank:]
     if len(output_padding) != rank or len(wanted) not in (0, rank):
         raise n.invalid(f"output_padding or output_shape do not fit {rank} spatial axes")
+    if any((as_int(size) or 0) < 1 for size in wanted):
+        raise n.invalid(f"output_shape is {[*map(str, wanted)]}", "use sizes of 1 or more")
+    most = [max(s, d) for s, d in zip(strides, dilations, strict=True)]
+    if any(not 0 <= p < limit for p, limit in zip(output_padding, most, strict=True)):
+        raise n.invalid(
+            f"output_padding is {list(output_padding)}",
+            f"use numbers below the larger of stride and dilation, {most}",
+        )
     kind = auto_pad(n)
     if not wanted and kind not in ("SAME_UPPER", "SAME_LOWER"):
         pads = (0,) * (2 * rank) if kind == "VALID" else n.ints_attr("pads", (0,) * (2 * rank))

@@ -20,11 +20,19 @@ from tilewright.ops.tensor.scatter import ScatterElementsAttrs
 def _window(c: OnnxContext, n: OnnxNode) -> dict[str, Any]:
     """The attributes that all pools have."""
     kernel = n.ints_attr("kernel_shape")
+    if min(kernel, default=1) < 1:
+        raise n.invalid(f"kernel_shape is {list(kernel)}", "use windows of one element or more")
     sizes = c.type(n.required(0)).shape[2:]
     window = read_window(n, sizes, tuple(const(k) for k in kernel))
     if window.static_pads is None:
         raise n.unsupported(
             "automatic padding of a dynamic size", "fix the dimensions, or give explicit pads"
+        )
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, window.dilations, strict=True)]
+    if any(pad >= r for pad, r in zip(window.static_pads, reach * 2, strict=True)):
+        raise n.invalid(
+            f"padding by {list(window.static_pads)} has windows of {reach} meet no element",
+            "pad by less than a window",
         )
     # Automatic padding fixes the number of windows whichever way it is rounded.
     ceil = bool(n.int_attr("ceil_mode", 0)) and auto_pad(n) == "NOTSET"

@@ -187,6 +187,8 @@ def upsample(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     scales = _upsample_scales(c, n)
     if scales is None or len(scales) != len(shape):
         raise n.invalid(f"{len(shape)} scales are needed")
+    if min(scales, default=1) < 1:
+        raise n.invalid(f"the scales {list(scales)} make it smaller", "use Resize for that")
     targets = [by_scale(n, d, s) for d, s in zip(shape, scales, strict=True)]
     mode = n.str_attr("mode", "nearest")
     attrs = ResizeAttrs(

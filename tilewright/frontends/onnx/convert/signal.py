@@ -84,6 +84,8 @@ def mel_weight_matrix(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     ends = [float(c.scalar(n, i)) for i in (3, 4)]
     if not (length + 1) * ends[1] // rate <= length // 2:
         raise n.invalid(f"{ends[1]} Hz lie beyond the {length // 2 + 1} frequencies")
+    if not 0 <= ends[0] <= ends[1]:
+        raise n.invalid(f"frequencies from {ends[0]} to {ends[1]} Hz are none")
     low, high = (2595 * np.log10(1 + end / 700) for end in ends)
     mels = low + np.arange(bins + 2) * ((high - low) / (bins + 2))
     hertz = 700 * (10 ** (mels / 2595) - 1)
