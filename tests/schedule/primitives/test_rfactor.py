@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from tests.schedule.programs import check_schedule, func_of, matmul, refused, softmax
+from tilewright.arith.walk import conjuncts
 from tilewright.ir.loop.text import print_func
 from tilewright.ir.loop.walk import find_block, find_loop
 from tilewright.schedule.schedule import Schedule
@@ -77,3 +78,15 @@ def test_other_operations_are_refused() -> None:
         """
     )
     refused("rfactor.operation", Schedule(func).rfactor, "y", "k")
+
+
+def test_partial_results_that_have_a_first_term_start_with_it() -> None:
+    before = softmax(6, 9)
+    sch = Schedule(before)
+    sch.rfactor("s", sch.split("s.r0", [None, 4])[1])
+    assert find_block(sch.func, "s.rf").init is not None
+    sch.compute_at("s.rf", "s.final.ax0")
+    assert len(conjuncts(find_block(sch.func, "s.rf").predicate)) == 1
+    check_schedule(sch, before, exact=False)
+    sch.decompose_reduction("s.rf", "s.rf.ax2")
+    check_schedule(sch, before, exact=False)

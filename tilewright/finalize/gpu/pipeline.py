@@ -18,6 +18,7 @@ from tilewright.finalize.gpu.software_pipeline import software_pipeline
 from tilewright.finalize.gpu.storage_scope import gpu_scopes
 from tilewright.finalize.gpu.stream_k import stream_k
 from tilewright.finalize.gpu.swizzle import swizzle
+from tilewright.finalize.gpu.uniform_guards import uniform_guards
 from tilewright.finalize.gpu.warp_specialize import warp_specialize
 from tilewright.finalize.lower_blocks import lower_blocks
 from tilewright.finalize.math.gpu import expand_on_gpu
@@ -45,6 +46,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("distribute-registers", distribute_registers),
         ("stream-k", stream_k),
         ("flatten", flatten),
+        ("uniform-guards", uniform_guards),
         ("vectorize", vectorize),
         ("unroll", unroll),
         ("expand-math", expand_on_gpu),

@@ -9,14 +9,14 @@ for T.ax0 in serial(10) {
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tilewright.arith.affine import split_by, to_affine
 from tilewright.arith.bounds import NATURAL, Bounds, loop_ranges
 from tilewright.arith.expr import TRUE, Expr, Var, as_int, const, maximum, minimum
 from tilewright.arith.simplify import prove, prove_less, simplify
-from tilewright.arith.walk import loads
+from tilewright.arith.walk import conjuncts, free_vars, loads, substitute
 from tilewright.core.node import node
 from tilewright.ir.loop.access_regions import regions_of
 from tilewright.ir.loop.nodes import Block, Buffer, For, Iter, Region, Seq, Stmt
@@ -40,7 +40,11 @@ def axis_names(block: Block) -> tuple[str, ...]:
 
 
 def loops_over_region(block: Block, ranges: Sequence[Range], scope: Extents) -> Stmt:
-    """`block` in a loop an iterator over these ranges; instances outside its domain do not run."""
+    """`block` in a loop an iterator over these ranges; instances outside its domain do not run.
+
+    Nor do those that its own predicate excludes within the domain: terms beyond the last one, where
+    the loop over terms was split, and each part got an iterator.
+    """
     names = axis_names(block)
     inner = {**scope, **{name: r.extent for name, r in zip(names, ranges, strict=True)}}
     predicate: Expr = TRUE
@@ -53,10 +57,22 @@ def loops_over_region(block: Block, ranges: Sequence[Range], scope: Extents) -> 
             predicate = predicate & (ZERO <= at)
         if not prove_less(at, it.extent, inner):
             predicate = predicate & (at < it.extent)
+    for condition in _excluded(block, {it.name: it.binding for it in iters}):
+        if not prove(condition, inner):
+            predicate = predicate & condition
     nest: Stmt = replace(block, iters=tuple(iters), predicate=predicate)
     for name, r in reversed(tuple(zip(names, ranges, strict=True))):
         nest = For(name, r.extent, "serial", nest)
     return nest
+
+
+def _excluded(block: Block, bindings: Mapping[str, Expr]) -> Iterator[Expr]:
+    """The conditions of a block on several iterators, where those have other bindings."""
+    own = {it.binding.name: bindings[it.name] for it in block.iters if isinstance(it.binding, Var)}
+    for condition in conjuncts(block.predicate):
+        used = free_vars(condition)
+        if len(used) > 1 and used <= own.keys():
+            yield substitute(condition, own)
 
 
 def required_region(

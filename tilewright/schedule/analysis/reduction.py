@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from tilewright.arith.affine import to_affine
 from tilewright.arith.dtype_limits import neutral
-from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var, as_int
+from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var, as_int, const
 from tilewright.arith.operators import COMBINE
+from tilewright.arith.simplify import prove
 from tilewright.arith.walk import conjuncts, free_vars, loads, substitute
 from tilewright.core.node import node
 from tilewright.ir.loop.annotations import EDGE_ROWS
@@ -65,12 +66,17 @@ def check_unmixed(func: Func, block: Block, step: str) -> None:
 
 
 def split_predicate(func: Func, block: Block, step: str) -> tuple[Expr, Expr]:
-    """The predicate's conditions on spatial loops, and those on reduction loops."""
+    """The predicate's conditions on spatial loops, and those on reduction loops.
+
+    A condition on both is one of the latter, if every element has its first term.
+    """
     spatial, reduced = _loops_of_kinds(func, block)
+    extents = {f.name: f.extent for f in loops(func.body)}
     parts: list[Expr] = [TRUE, TRUE]
     for condition in conjuncts(block.predicate):
         used = free_vars(condition)
-        if used & reduced and used & spatial:
+        first = substitute(condition, {name: const(0) for name in used & reduced})
+        if used & reduced and used & spatial and not prove(first, extents):
             message = f"the condition {condition} mixes spatial and reduction loops"
             raise refuse(func, f"{step}.predicate", message, block)
         place = 1 if used & reduced else 0

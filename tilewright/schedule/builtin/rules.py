@@ -32,6 +32,7 @@ RULES = {
     "gpu.gemm": "one GEMM with an epilogue: tiles in shared memory and registers",
     "gpu.rowwise": "reductions along the last axis: softmax, norms; all blocks share the rows",
     "gpu.thread_per_element": "one reduction and its elementwise epilogue: a thread per element",
+    "gpu.columns": "one reduction down columns and its epilogue: threads along several rows",
     "gpu.depthwise": "one reduction over overlapping windows: a thread has several outputs",
     "gpu.recurrence": "a loop of dependent iterations, each spread over all SMs",
     "gpu.thread_blocks": "blocks that say what each thread does: loops around them are the grid",

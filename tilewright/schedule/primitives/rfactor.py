@@ -18,8 +18,8 @@
 
 The loop becomes spatial, so it can be vectorized. The partial results are in `<buffer>.rf`, which
 has one more dimension in front. `<block>.rf` keeps the loops; the block itself, just after the
-nest, gets new loops `<block>.final.axN` over the partial results. A guarded reduction loop would
-leave some partial results uninitialized, so a separate block `<block>.rf.init` initializes them.
+nest, gets new loops `<block>.final.axN` over the partial results. Where a guard may leave a partial
+result without its first term, a separate block `<block>.rf.init` initializes all of them.
 A second `rfactor` of the same reduction gives `.rf2` and `.final2`.
 """
 
@@ -27,7 +27,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var
+from tilewright.arith.expr import Binary, Expr, Load, Var, const
+from tilewright.arith.simplify import prove
 from tilewright.arith.walk import free_vars, substitute
 from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter, Stmt, Store
@@ -48,6 +49,7 @@ from tilewright.schedule.tree import (
     block_spine,
     check_block_free,
     check_loop_free,
+    extents_of,
     inserted_after,
     inserted_before,
     leaves,
@@ -137,8 +139,9 @@ class _Partial:
         self.loops = [f for f in loops_of(nest) if f.name in reduced]
         spatial, inside = split_predicate(func, block, "rfactor")
         self.predicate = spatial
-        self.guarded = inside is not TRUE
         others = [f for f in self.loops if f is not axis]
+        first = substitute(inside, {f.name: const(0) for f in others})
+        self.guarded = not prove(first, extents_of(nest))
         self.iters = (
             Iter(f"v{axis.name}", "S", axis.extent, Var(axis.name)),
             *(it for it in block.iters if it.kind == "S"),

@@ -124,8 +124,9 @@ class Occupancy:
     With fewer than `injective_threads`, `stencil_threads` or `rowwise_threads`, more threads are
     better than more work for each. Split reductions have at most `split_reduction_threads`, or
     `split_reduction_blocks`; reductions down columns `column_reduction_blocks`, so that some load
-    while others reduce. An SM changes its split of L1 cache and shared memory (the carveout) only
-    when idle: launches of at most `carveout_blocks` keep that of the launch before.
+    while others reduce, and threads that together read `column_reduction_bytes` at once. An SM
+    changes its split of L1 cache and shared memory (the carveout) only when idle: launches of at
+    most `carveout_blocks` keep that of the launch before.
 
     All are fitted to the benchmark models.
     """
@@ -136,6 +137,7 @@ class Occupancy:
     split_reduction_threads: int
     split_reduction_blocks: int
     column_reduction_blocks: int
+    column_reduction_bytes: int
     carveout_blocks: int
 
 

@@ -108,6 +108,7 @@ OCCUPANCY = Occupancy(
     split_reduction_threads=2048,
     split_reduction_blocks=4,
     column_reduction_blocks=8,
+    column_reduction_bytes=1 << 17,
     carveout_blocks=8,
 )
 

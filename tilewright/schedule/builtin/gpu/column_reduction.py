@@ -3,9 +3,10 @@
     grid: (part of the rows, some columns)
       thread (row, lane): s[vector] += x[row, vector]          registers, some rows prefetched
       thread (row, lane): t[row, vector] = s[vector]           shared
-      thread (column):    y[part, column] = sum of t[:, column]
+      thread (column, adder): u = sum of some t[:, column];  allreduce (adders): y[column]
 
-A GEMV is such a reduction: its weights are read once.
+Columns may be any number: a row of a block is as long as a few cache lines, or as short as there
+are columns. A GEMV is such a reduction: its weights are read once.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from math import gcd
 
 from tilewright.arith.expr import as_int, product
 from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import free_vars
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Block, Buffer, Iter
+from tilewright.ir.loop.thread_mapping import WARP_SIZE
 from tilewright.schedule.analysis.blocks import (
     block_graph,
     flat_stride,
@@ -28,9 +31,9 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.builtin.gpu.thread_per_element import (
     THREADS,
+    bind_threads,
     divisors,
     own_loops,
-    sum_at,
 )
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import OCCUPANCY
@@ -38,8 +41,12 @@ from tilewright.target.gpu import GpuTarget
 
 # Vectors that a thread reads before it adds them.
 PREFETCH_VECTORS = 8
-# Threads along a row, and the fewest that read a cache line together.
-LANES, MIN_LANES = 16, 8
+# The bytes that a block reads of a row at most, and the threads that it has at least.
+ROW_BYTES, MIN_THREADS = 256, 64
+# The fewest terms of a thread: with less, threads wait for one another longer than they add.
+MIN_TERMS = 4
+# The bytes of a part: what a block reads while another launch begins.
+PART_BYTES = 1 << 16
 # The most parts of a reduction, which one thread adds.
 MAX_PARTS = 16
 
@@ -59,7 +66,10 @@ class ColumnPlan:
 
 
 def plan_columns(block: Block, buffers: dict[str, Buffer], target: GpuTarget) -> ColumnPlan | None:
-    """The plan of a reduction down columns, `None` if a block is none or is better off without."""
+    """The plan of a reduction down columns.
+
+    `None` if a block is none, or if there are columns enough for a thread each.
+    """
     axes = spatial(block)
     size = as_int(axes[-1].extent) if axes else None
     points, terms = _count(axes), _count(reductions(block))
@@ -67,16 +77,39 @@ def plan_columns(block: Block, buffers: dict[str, Buffer], target: GpuTarget) ->
     near = all(flat_stride(r, buffers[r.buffer], axes[-1].name) == 1 for r in reads)
     if not size or not points or not terms or not reads or not near:
         return None
-    width = gcd(target.lanes(max(r.dtype.bits for r in reads)), size)
-    lanes = gcd(LANES, size // width)
-    busy = target.sm_count * OCCUPANCY.column_reduction_blocks * lanes * width // points
-    most = min(busy, terms // (2 * THREADS // lanes), MAX_PARTS)
-    parts = gcd(terms, 1 << (most.bit_length() - 1)) if most > 1 else 1
-    rows = gcd(terms // parts, THREADS // lanes)
-    masked = any(r.mask is not None for r in reads_of(block))
-    if masked or lanes < MIN_LANES or parts == 1 or 2 * rows * lanes < THREADS:
+    if any(r.mask is not None for r in reads_of(block)) or _has_windows(block):
         return None
-    return ColumnPlan(lanes, width, rows, gcd(terms // parts // rows, PREFETCH_VECTORS), parts)
+    bits = max(r.dtype.bits for r in reads)
+    width = gcd(target.lanes(bits), size)
+    chunks = size // width
+    lanes = -(-chunks // -(-chunks * width * bits // (8 * ROW_BYTES)))
+    # The bytes in flight if there were one row of threads, and those that keep memory busy.
+    flight = points * bits // 8 * min(terms, PREFETCH_VECTORS)
+    wanted = -(-target.sm_count * OCCUPANCY.column_reduction_bytes // flight)
+    rows = min(max(wanted, -(-MIN_THREADS // lanes)), terms // MIN_TERMS, THREADS // lanes)
+    if wanted == 1 or rows < 2:
+        return None
+    rows = 1 << (rows.bit_length() - 1)
+    blocks = points // (lanes * width)
+    busy = target.sm_count * OCCUPANCY.column_reduction_blocks // max(1, blocks)
+    parts = _parts(terms, busy, lanes * width * bits // 8)
+    own = -(-terms // (parts * rows))
+    prefetch = -(-own // -(-own // PREFETCH_VECTORS))
+    return ColumnPlan(lanes, width, rows, prefetch, parts)
+
+
+def _parts(terms: int, wanted: int, row_bytes: int) -> int:
+    """Into how many parts to split the rows of a block: a divisor of them."""
+    most = min(wanted, terms * row_bytes // PART_BYTES, MAX_PARTS)
+    return max((n for n in range(1, most + 1) if terms % n == 0), default=1)
+
+
+def _has_windows(block: Block) -> bool:
+    """Whether neighbours read the same elements: a thread that has several reads them once."""
+    axes = {it.name for it in spatial(block)}
+    terms = {it.name for it in reductions(block)}
+    used = (free_vars(index) for read in reads_of(block) for index in read.indices)
+    return any(names & axes and names & terms for names in used)
 
 
 def _count(axes: tuple[Iter, ...]) -> int | None:
@@ -84,27 +117,75 @@ def _count(axes: tuple[Iter, ...]) -> int | None:
 
 
 def schedule_columns(sch: Schedule, name: str, plan: ColumnPlan) -> None:
-    """Schedule a reduction over one loop, alone in its nest."""
+    """Schedule a reduction whose result one other block reads, element by element."""
     prefetch = sch.choose(f"{name}.prefetch", plan.prefetch, lambda: divisors(plan.prefetch))
     plan = replace(plan, prefetch=prefetch)
-    block = block_graph(sch.func).block(name)
-    depth = own_loops(sch, block)[len(spatial(block))]
-    *_, row = sch.split(depth, [None, plan.prefetch, plan.rows])
+    graph = block_graph(sch.func)
+    block = graph.block(name)
+    (last,) = graph.consumers(block.writes[0].buffer)
+    depth = own_loops(sch, block)[len(spatial(block)) :]
+    down = str(sch.fuse(*depth)) if len(depth) > 1 else depth[0]
+    *_, row = sch.split(down, [None, plan.prefetch, plan.rows])
     part = str(sch.rfactor(name, row))
-    copy = str(sch.cache_write(part, "register"))
-    shared = block_graph(sch.func).block(copy).writes[0].buffer
-    out = str(sch.cache_write(name, "local"))
-    *loops, last = [loop_of(it) for it in block_graph(sch.func).block(out).iters]
-    last, column = sch.split(last, [None, plan.lanes * plan.width])
-    grid = str(sch.fuse(*loops, last)) if loops else last
-    sch.bind(grid, "grid")
+    sums = block_graph(sch.func).block(part).writes[0].buffer
+    copy = str(sch.cache_read(name, sums, "shared"))
+    sch.set_scope(sums, "register")
+    *loops, columns = [loop_of(it) for it in spatial(last)]
+    columns, column = sch.split(columns, [None, plan.lanes * plan.width])
+    grid = str(sch.fuse(*loops, columns)) if loops else str(columns)
+    for nest in (name, copy, part):
+        sch.compute_at(nest, grid)
+    _bind_rows(sch, part, plan)
+    _bind_rows(sch, copy, plan)
+    _add_rows(sch, name, plan)
     sch.bind(column, "thread")
-    sum_at(sch, name, column)
-    *rows, columns = sch.compute_at(copy, grid)
-    lane, vector = sch.split(columns, [plan.lanes, plan.width])
-    for loop in (sch.fuse(*rows) if len(rows) > 1 else rows[0], lane):
-        sch.bind(loop, "thread")
-    sch.vectorize(vector)
-    sch.set_scope(shared, "shared")
-    sum_at(sch, part, lane, plan.width)
-    sch.unroll(loop_of(reductions(block_graph(sch.func).block(part))[-1]))
+    sch.bind(grid, "grid")
+
+
+def _bind_rows(sch: Schedule, name: str, plan: ColumnPlan) -> None:
+    """Distribute a nest over the threads: its loops are over rows, others of length 1, columns."""
+    block = block_graph(sch.func).block(name)
+    own = own_loops(sch, block)
+    *rows, lane = own[: len(spatial(block))]
+    down, vectors = own[len(spatial(block)) :], []
+    if plan.width > 1:
+        lane, vector = sch.split(lane, [plan.lanes, plan.width])
+        sch.reorder(*down, vector)
+        vectors.append(vector)
+    if down:
+        init = sch.decompose_reduction(name, down[0])
+        vectors += own_loops(sch, block_graph(sch.func).block(init))
+        sch.unroll(down[-1])
+    for vector in vectors:
+        sch.vectorize(vector)
+    bind_threads(sch, [*rows, lane])
+
+
+def _add_rows(sch: Schedule, name: str, plan: ColumnPlan) -> None:
+    """Add the sums of the rows, some threads together for each column."""
+    adders = _adders(plan)
+    block = block_graph(sch.func).block(name)
+    sch.set_scope(block.writes[0].buffer, "shared")
+    *ones, column, row = own_loops(sch, block)
+    if adders > 1:
+        several, adder = sch.split(row, [None, adders])
+        sch.reorder(adder, several)
+        part = str(sch.rfactor(name, adder))
+        block = block_graph(sch.func).block(part)
+        sch.set_scope(block.writes[0].buffer, "register")
+        bind_threads(sch, [*ones, column, adder])
+        sch.decompose_reduction(part, several)
+        sch.unroll(several)
+        *ones, column, row = own_loops(sch, block_graph(sch.func).block(name))
+        sch.bind(row, "allreduce")
+    else:
+        sch.unroll(row)
+    bind_threads(sch, [*ones, column])
+
+
+def _adders(plan: ColumnPlan) -> int:
+    """The threads that add the sums of a column together: of whole warps, as shuffles need."""
+    columns = plan.lanes * plan.width
+    most = min(plan.rows // plan.width, plan.rows // 2, WARP_SIZE)
+    counts = (1 << n for n in range(most.bit_length()))
+    return max((n for n in counts if columns * n % WARP_SIZE == 0), default=1)

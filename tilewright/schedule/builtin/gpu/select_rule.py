@@ -21,6 +21,7 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.analysis.gemm import match_gemm, size_of
 from tilewright.schedule.builtin.cpu.rowwise import row_axes
 from tilewright.schedule.builtin.gpu.attention import schedule_tiled_attention, tiled_tasks
+from tilewright.schedule.builtin.gpu.column_reduction import plan_columns, schedule_columns
 from tilewright.schedule.builtin.gpu.depthwise import choose_stencil, schedule_depthwise, staged
 from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import (
     TensorCoreTiles,
@@ -119,8 +120,8 @@ def _schedule_sums(
     done: set[str] = set()
     if len(graph.outputs) == 1:
         name = sums[0].name
-        if len(sums) == 1 and _schedule_one_sum(sch, name, target, products=True):
-            return "gemm"
+        if len(sums) == 1 and (rule := _schedule_one_sum(sch, name, target, products=True)):
+            return rule
         if len(sums) == 1:
             _inline_before(sch, graph, name)
             graph = block_graph(sch.func)
@@ -133,8 +134,8 @@ def _schedule_sums(
         if rows is not None and _choose_by_rows(sch, graph, sums, target):
             schedule_rowwise(sch, graph, rows, target)
             return "rowwise"
-        if len(sums) == 1 and _schedule_one_sum(sch, name, target, done=done):
-            return "thread_per_element"
+        if len(sums) == 1 and (rule := _schedule_one_sum(sch, name, target, done=done)):
+            return rule
     for b in without(block_graph(sch.func), done).blocks:
         _schedule_alone(sch, b, target)
     return "fallback"
@@ -267,11 +268,14 @@ def _schedule_one_sum(
     target: GpuTarget,
     products: bool = False,
     done: Collection[str] = (),
-) -> bool:
-    """One reduction and its epilogue, if it has one; the blocks before get nests of their own."""
+) -> str:
+    """One reduction and its epilogue, if it has one; the blocks before get nests of their own.
+
+    No rule if it is not alone, or no product where only those are wanted.
+    """
     graph = without(block_graph(sch.func), done)
     if not spatial(graph.block(name)) or not _same_elements(graph, _position(graph, name)):
-        return False
+        return ""
     if products:
         transpose_operands(sch, name, target)
         graph = without(block_graph(sch.func), done)
@@ -280,20 +284,25 @@ def _schedule_one_sum(
     matrix = tensor_core_tiles_of(block, graph.buffers, target, after) if products else None
     found = simt_tiles_of(block, target) if products and matrix is None else matrix
     if products and (found is None or not _choose_tiles(sch, graph, block, found, target)):
-        return False
+        return ""
     for b in graph.blocks[:position]:
         _schedule_alone(sch, b, target)
     for b in graph.blocks[position + 1 : -1]:
         sch.inline(b.name)
     if position == len(graph.blocks) - 1:
         sch.cache_write(name, "local")
-    if found is None:
-        schedule_sum(sch, name, target, parts=bool(done))
-    elif isinstance(found, TensorCoreTiles):
+    if isinstance(found, TensorCoreTiles):
         schedule_tensor_core(sch, name, found, target)
-    else:
+        return "gemm"
+    if found is not None:
         schedule_simt(sch, name, found, target)
-    return True
+        return "gemm"
+    columns = None if done else plan_columns(block, graph.buffers, target)
+    if columns is not None:
+        schedule_columns(sch, name, columns)
+        return "columns"
+    schedule_sum(sch, name, target, parts=bool(done))
+    return "thread_per_element"
 
 
 def _choose_tiles(
@@ -339,7 +348,11 @@ def _written(graph: BlockGraph, position: int) -> set[str]:
 
 
 def _schedule_alone(sch: Schedule, block: Block, target: GpuTarget) -> None:
-    if reductions(block):
+    columns = plan_columns(block, block_graph(sch.func).buffers, target)
+    if columns is not None:
+        sch.cache_write(block.name, "local")
+        schedule_columns(sch, block.name, columns)
+    elif reductions(block):
         schedule_points(sch, block, target)
     else:
         schedule_injective(sch, block, target)

@@ -92,6 +92,7 @@ def split_sum(sch: Schedule, name: str, parts: int, target: GpuTarget) -> None:
     elif along:
         schedule_rowwise(sch, BlockGraph((block,), graph.buffers, graph.outputs), count + 1, target)
     elif plan is not None:
+        sch.cache_write(partial, "shared")
         schedule_columns(sch, partial, plan)
     else:
         schedule_points(sch, block, target)
