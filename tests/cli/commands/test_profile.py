@@ -27,7 +27,15 @@ def test_a_page_with_measured_times(mlp_file: Path) -> None:
     events = json.loads(Path("t").read_text())["traceEvents"]
     assert all(event["dur"] > 0 for event in events)
     assert "Tilewright explorer" in Path("p.html").read_text()
-    assert invoke("profile", mlp_file, "--trace", "t").exit_code == 2
+
+
+def test_a_trace_of_all_runs(mlp_file: Path) -> None:
+    report = succeed_json("profile", mlp_file, "--dim", "N=3", *QUICK, "--trace", "t.json")
+    events = json.loads(Path("t.json").read_text())["traceEvents"]
+    steps = [event for event in events if event["ph"] == "X"]
+    assert {event["tid"] for event in steps} == {1, 2}
+    assert {event["name"] for event in steps} == {k["name"] for k in report["kernels"]}
+    assert all(event["args"]["nodes"] for event in steps)
 
 
 def test_symbolic_sizes_are_those_of_the_run(mlp_file: Path) -> None:

@@ -66,6 +66,8 @@ def test_profile_tells_of_stages_and_of_the_host(sequence: str) -> None:
     assert "segment 1 (1 kernel)" in text
     assert "host SplitToSequence" in text
     parts = succeed_json("profile", sequence, "--dim", "n=3", "--runs", 2)["parts"]
+    tool = ("profile", sequence, "--dim", "n=3", "--runs", 2, "--trace", "t")
+    assert "a trace of a model in segments" in fail(*tool, code="profile.trace")
     assert sum(p["share"] for p in parts) == pytest.approx(1)
     assert "host SplitToSequence" in succeed(
         "run", sequence, "--random", "--dim", "n=3", "--profile"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
     "--top", type=click.IntRange(min=0), default=8, show_default=True, help="Kernels to describe."
 )
 @click.option("--html", type=click.Path(path_type=Path), help="Write `explore`'s page, with times.")
-@click.option("--trace", type=click.Path(path_type=Path), help="With --html: a trace for Chrome.")
+@click.option(
+    "--trace", type=click.Path(path_type=Path), help="Write a trace for Chrome or Perfetto."
+)
 @seed_option
 @dims_option
 @threads_option
@@ -73,8 +76,6 @@ def profile_command(
     from tilewright.driver.options import make_options
     from tilewright.runtime.model import CompiledModel
 
-    if trace is not None and html is None:
-        raise click.UsageError("--trace belongs to --html")
     files = parse_assignments(given)
     options = make_options(target, precision, dims, threads=threads, cache=not no_cache)
     if html is not None:
@@ -91,12 +92,30 @@ def profile_command(
         else:
             found = executable.profile(*ordered, runs=runs)
         used = executable.threads
+    if trace is not None:
+        _write_trace(trace, found)
     if as_json:
         print_json({"model": str(model), "threads": used, **found.data()})
         return
     click.echo(found)
     for text in descriptions(found.data().get("kernels", [])[:top]):
         click.echo(text)
+
+
+def _write_trace(path: Path, profile: Profile | SegmentProfile) -> None:
+    """All runs as a trace of Chrome's."""
+    from tilewright.cli.emit_text import write_text
+    from tilewright.core.errors import UnsupportedError
+    from tilewright.runtime.profile import Profile
+    from tilewright.runtime.profile_trace import chrome_trace
+
+    if not isinstance(profile, Profile):
+        raise UnsupportedError(
+            "profile.trace",
+            "a trace of a model in segments",
+            help="leave --trace out: the table has the time of each segment",
+        )
+    click.echo(write_text(path, json.dumps(chrome_trace(profile))), err=True)
 
 
 class Measuring(NamedTuple):
