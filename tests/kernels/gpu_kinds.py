@@ -59,6 +59,11 @@ _ROWS = {
 _INTEGERS = {
     "gemm_i8i8": """(int8[640, 768] x, int8[768, 512] W) => (int32[640, 512] y)
         { y = MatMulInteger(x, W) }""",
+    "conv_u8i8": """(uint8[4, 64, 28, 28] x, float S, uint8 Z, int8[128, 64, 3, 3] W, float T,
+            int8 Y, float R, uint8 Q) => (uint8[4, 128, 28, 28] y)
+        { y = QLinearConv <pads=[1, 1, 1, 1]> (x, S, Z, W, T, Y, R, Q) }""",
+    "conv_i8i8_odd": """(int8[2, 21, 33, 33] x, int8[51, 21, 3, 3] W) => (int32[2, 51, 17, 17] y)
+        { y = ConvInteger <pads=[1, 1, 1, 1], strides=[2, 2]> (x, W) }""",
     "gemm_u8u8_odd": """(uint8[131, 77] x, uint8[77, 93] W) => (int32[131, 93] y)
         { y = MatMulInteger(x, W) }""",
 }

@@ -38,6 +38,7 @@ from tilewright.passes.context import Pass
 from tilewright.passes.conv.conv_transpose_to_gemm import conv_transpose_to_gemm
 from tilewright.passes.conv.drop_unread_pixels import drop_unread_pixels
 from tilewright.passes.conv.fold_pad_into_conv import fold_pad_into_conv
+from tilewright.passes.conv.narrow_integer_convs import narrow_integer_convs
 from tilewright.passes.conv.pad_for_tensor_cores import pad_for_tensor_cores
 from tilewright.passes.conv.separate_resizes import separate_resizes
 from tilewright.passes.conv.skip_padding_taps import skip_padding_taps
@@ -112,6 +113,7 @@ CPU: tuple[Pass, ...] = (
     *BACK,
 )
 GPU: tuple[Pass, ...] = (
+    narrow_integer_convs,  # before fold_constants, which widens weights
     *FRONT,
     to_mixed_precision,  # precision fp16 or bf16
     dce,

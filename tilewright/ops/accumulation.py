@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from tilewright.arith.expr import Expr, cast
-from tilewright.core.dtypes import F32, DType
+from tilewright.core.dtypes import F32, I32, DType
 from tilewright.core.node import node
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
@@ -73,6 +73,11 @@ def widening_product(x: Expr, w: Expr) -> Expr:
 def narrow_product(x: Expr, w: Expr) -> Expr:
     """A product in the type of its factors, of which a few may be summed before being widened."""
     return widen(x * w)
+
+
+def integer_product(x: Expr, w: Expr) -> Expr:
+    """A product of 8-bit integers, in i32."""
+    return cast(I32, x) * cast(I32, w)
 
 
 def accumulate(

@@ -89,6 +89,16 @@ def test_narrow_floats_are_summed_wide(dtype: type) -> None:
     assert float(run_op("conv", x, w, attrs=attrs)[0, 0, 0]) == 4160
 
 
+@for_each("dtype", [np.int8, np.uint8])
+def test_bytes_are_summed_in_i32(dtype: type) -> None:
+    x = RNG.integers(0, 256, (2, 40, 4, 5)).astype(np.uint8).view(dtype)
+    w = RNG.integers(-128, 128, (3, 40, 3, 3)).astype(np.int8)
+    attrs = ConvAttrs((1, 1), (1, 1, 1, 1), (1, 1))
+    found = run_op("conv_i32acc", x, w, attrs=attrs)
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, conv_loops(x, w, attrs))
+
+
 def test_integers_wrap() -> None:
     x, w = np.full((1, 3, 2), 2**30, np.int32), np.full((1, 3, 1), 2, np.int32)
     found = run_op("conv", x, w, attrs=ConvAttrs((1,), (0, 0), (1,)))

@@ -7,17 +7,22 @@ layout of the data; the transposed convolution has the two channel axes swapped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 
 from tilewright.arith.expr import Expr, const, product
 from tilewright.arith.simplify import simplify
-from tilewright.core.dtypes import F16
+from tilewright.core.dtypes import F16, I32
 from tilewright.core.node import node
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
-from tilewright.ops.accumulation import accumulate, narrow_product, widening_product
+from tilewright.ops.accumulation import (
+    accumulate,
+    integer_product,
+    narrow_product,
+    widening_product,
+)
 from tilewright.ops.conv.sliding_window import (
     WindowAttrs,
     arrange,
@@ -74,6 +79,13 @@ def _half_type(attrs: ConvAttrs, ins: Sequence[TensorType]) -> TensorType:
     if any(t.dtype != F16 for t in ins):
         raise fail("conv_f16acc", f"operands {ins[0]} and {ins[1]} must be of f16")
     return _conv_type(attrs, ins)
+
+
+def _integer_type(attrs: ConvAttrs, ins: Sequence[TensorType]) -> TensorType:
+    if not all(t.dtype.is_integer and t.dtype.bits == 8 for t in ins):
+        raise fail("conv_i32acc", f"operands {ins[0]} and {ins[1]} must be of 8-bit integers")
+    x, w = (replace(t, dtype=I32) for t in ins)
+    return _conv_type(attrs, (x, w))
 
 
 def _conv(
@@ -151,5 +163,14 @@ OPS = (
         te=partial(_conv, narrow_product),
         flops=_conv_flops,
         doc="Convolution of f16, a few terms at a time summed in f16, their sums in f32.",
+    ),
+    Op(
+        "conv_i32acc",
+        _integer_type,
+        "out_fusable",
+        ConvAttrs,
+        te=partial(_conv, integer_product),
+        flops=_conv_flops,
+        doc="Convolution of 8-bit integers, signed or not, summed in i32.",
     ),
 )

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tilewright.arith.expr import Expr, cast, const
-from tilewright.core.dtypes import F16, F32, I32, DType
+from tilewright.arith.expr import Expr, const
+from tilewright.core.dtypes import F16, F32, I32
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
-from tilewright.ops.accumulation import accumulate, narrow_product, widening_product
+from tilewright.ops.accumulation import (
+    accumulate,
+    integer_product,
+    narrow_product,
+    widening_product,
+)
 from tilewright.ops.op import (
     Op,
     broadcast_index,
@@ -56,10 +61,6 @@ def _half_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
     if any(t.dtype != F16 for t in ins):
         raise fail("matmul_f16acc", f"operands {ins[0]} and {ins[1]} must be of f16")
     return TensorType(F16, _product_shape("matmul_f16acc", ins))
-
-
-def _converted(dtype: DType, x: Expr, w: Expr) -> Expr:
-    return cast(dtype, x) * cast(dtype, w)
 
 
 def _matmul(
@@ -113,7 +114,7 @@ OPS = (
         "matmul_i32acc",
         _integer_type,
         "out_fusable",
-        te=partial(_matmul, partial(_converted, I32)),
+        te=partial(_matmul, integer_product),
         flops=_matmul_flops,
         doc="Matrix product of 8-bit integers, signed or not, summed in i32.",
     ),

@@ -6,8 +6,8 @@
 
 Then all loads are vectors, each within one pixel. The additional products cost less than scalar
 loads. The producer of the image, or of one part of a concatenation, writes it padded; for sums of
-many terms in 16 bits it is copied, if need be. In f32 a few additional channels make reductions
-that can be split.
+many terms in 16 or 8 bits it is copied, if need be. In f32 a few additional channels make
+reductions that can be split.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ MIN_TERMS = 32
 MIN_COPIED_TERMS, MIN_COPIED_FILTERS = 128, 16
 # What channels become a multiple of, where they are more than a vector, and how many of them may be
 # added to one that is there: by bits of an element.
-MULTIPLES = {16: (8, 1 / 4), 32: (16, 1 / 8)}
+MULTIPLES = {8: (16, 1 / 4), 16: (8, 1 / 4), 32: (16, 1 / 8)}
 
 
 def pad_for_tensor_cores(graph: Graph, context: PassContext) -> Graph:
-    """Give the first convolution of an image, in 16 bits, as many channels as a vector has.
+    """Give the first convolution of an image, in 16 or 8 bits, as many channels as a vector has.
 
     Others, and a product of what is joined, get as many more as are whole vectors, where somebody
     computes them that can write zeros as well.
     """
-    return rewrite_graph(graph, _rule, of=("conv", "matmul"))
+    return rewrite_graph(graph, _rule, of=("conv", "conv_i32acc", "matmul"))
 
 
 def _rule(g: Rewriter, n: Node) -> str | None:
@@ -95,7 +95,7 @@ def _image(g: Rewriter, n: Node) -> str | None:
     after[axis] = const(missing)
     image = g.add("pad", n.inputs[0], attrs=PadAttrs(tuple(before), tuple(after)))
     width = [(0, missing if axis == 1 else 0) for axis in range(weights.ndim)]
-    return g.add("conv", image, g.constant(np.pad(weights, width)), attrs=attrs)
+    return g.add(n.op, image, g.constant(np.pad(weights, width)), attrs=attrs)
 
 
 def _missing(
@@ -107,13 +107,13 @@ def _missing(
         return 0
     vector, last = VECTOR_BYTES // x.dtype.bytes, attrs.layout == "channels_last"
     if channels < vector:
-        fits = x.dtype.bits == 16 and last and not _is_vectorized(x.shape, weights, attrs, vector)
+        fits = x.dtype.bits <= 16 and last and not _is_vectorized(x.shape, weights, attrs, vector)
         return vector - channels if fits else 0
     multiple, most = MULTIPLES[x.dtype.bits]
     missing = -channels % multiple
     pays = missing <= most * channels and (last or x.dtype.bits == 32)
     free = _writes_anywhere(g, n.inputs[0]) and _is_apart(g, n.inputs[0])
-    worth = x.dtype.bits == 16 and last and _is_worth_a_copy(weights)
+    worth = x.dtype.bits <= 16 and last and _is_worth_a_copy(weights)
     return missing if missing and pays and (free or worth) else 0
 
 

@@ -50,7 +50,7 @@ def _gains(graph: Graph, context: PassContext) -> bool:
     if not isinstance(context.target, GpuTarget) or context.precision != "f32":
         return True
     convolutions = (n for n in graph.nodes if isinstance(n.attrs, ConvAttrs))
-    return any(graph.tensor_type(n.inputs[0]).dtype.bits == 16 for n in convolutions)
+    return any(graph.tensor_type(n.inputs[0]).dtype.bits <= 16 for n in convolutions)
 
 
 def _has_channels_first(n: Node) -> bool:
