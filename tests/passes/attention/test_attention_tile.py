@@ -19,12 +19,14 @@ from tilewright.passes.attention.attention_tile import (
     MORE_KEYS,
     ROWS,
     WARP_ROWS,
-    WARP_SPECIALIZED_TILE,
+    WARP_SPECIALIZED_ROWS,
     attention_tile,
 )
 from tilewright.passes.attention.fuse_attention import fuse_attention
 from tilewright.target.calibration.sm_90a import ATTENTION
 from tilewright.target.registry import CUDA, resolve_gpu
+
+WARP_SPECIALIZED = (WARP_SPECIALIZED_ROWS, MORE_KEYS)
 
 
 def _model(
@@ -45,42 +47,39 @@ def _attention(graph: Graph) -> list[Node]:
 
 @for_each("dtype", [BF16, F16])
 @for_each(
-    ("queries", "heads", "rows"),
+    ("queries", "heads", "tile"),
     [
-        (1024, 64, ROWS[0]),
-        (Var("I"), 2, ROWS[0]),
-        (128, 12, ROWS[-1]),
-        (9, 1, ROWS[-1]),
-        (1, 2, ROWS[-1]),
+        (1024, 64, WARP_SPECIALIZED),
+        (Var("I"), 2, (ROWS[0], KEYS)),
+        (50, 12, (ROWS[0], KEYS)),
+        (20, 4, (ROWS[-1], KEYS)),
+        (9, 1, (WARP_ROWS, KEYS)),
+        (1, 2, (WARP_ROWS, KEYS)),
     ],
 )
-def test_tiles(dtype: DType, queries: object, heads: int, rows: int) -> None:
+def test_tiles(dtype: DType, queries: object, heads: int, tile: tuple[int, ...]) -> None:
     (found,) = _attention(_model(queries, 64, dtype, heads))
     assert isinstance(found.attrs, FusedAttentionAttrs)
-    assert found.attrs.tile == (rows, KEYS)
+    assert found.attrs.tile == tile
     assert found.attrs.scale == 0.125
-
-
-def test_many_keys_are_taken_in_larger_steps() -> None:
-    for size, keys, step in ((64, 4096, MORE_KEYS), (128, 4000, KEYS), (64, 512, KEYS)):
-        (found,) = _attention(_model(4096, size, keys=keys))
-        assert isinstance(found.attrs, FusedAttentionAttrs)
-        assert found.attrs.tile == (ROWS[0], step)
 
 
 @for_each(
     ("queries", "size", "heads", "keys", "tile"),
     [
-        (1024, 128, 64, 1024, WARP_SPECIALIZED_TILE),
-        (300, 128, 23, 128, WARP_SPECIALIZED_TILE),
-        (1024, 128, 64, 1000, (ROWS[0], KEYS)),
-        (1024, 128, 8, 1024, (ROWS[0], KEYS)),
-        (256, 64, 64, 128, WARP_SPECIALIZED_TILE),
-        (256, 64, 64, 256, (ROWS[0], KEYS)),
+        (1024, 128, 64, 1024, WARP_SPECIALIZED),
+        (1000, 128, 64, 1003, WARP_SPECIALIZED),
+        (1024, 72, 64, 1003, WARP_SPECIALIZED),
+        (300, 128, 23, 128, WARP_SPECIALIZED),
+        (256, 64, 64, 128, WARP_SPECIALIZED),
+        (1024, 160, 64, 1000, (WARP_SPECIALIZED_ROWS, KEYS)),
+        (1024, 256, 64, 1024, (WARP_SPECIALIZED_ROWS, KEYS)),
+        (1024, 32, 64, 1024, (ROWS[0], MORE_KEYS)),
+        (60, 128, 512, 256, (ROWS[0], KEYS)),
         (32, 128, 512, 256, (ROWS[-1], KEYS)),
     ],
 )
-def test_whole_tiles_are_copied_by_threads_apart(
+def test_many_rows_are_worth_warp_specialization(
     queries: int, size: int, heads: int, keys: int, tile: tuple[int, ...]
 ) -> None:
     (found,) = _attention(_model(queries, size, BF16, heads, keys))
@@ -91,9 +90,6 @@ def test_whole_tiles_are_copied_by_threads_apart(
 @for_each(
     ("queries", "size", "heads", "keys", "tile"),
     [
-        (1024, 160, 64, 1000, (ROWS[0], KEYS)),
-        (1024, 192, 64, 1024, (ROWS[0], KEYS)),
-        (1024, 256, 64, 1024, (ROWS[0], FEWEST_KEYS)),  # wgmma has no instruction for so few
         (20, 160, 64, 256, (ROWS[-1], FEWER_KEYS)),
         (1, 256, 2, 4096, (WARP_ROWS, FEWEST_KEYS, 64)),
         (1, 136, 2, 4096, (WARP_ROWS, FEWEST_KEYS, 64)),  # 24 vectors a row, and one warp
@@ -122,21 +118,29 @@ def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
     shape = tensor(BF16, 64, 1024, 128)
     problem = Problem(FusedAttentionAttrs(), (shape, shape, shape), shape)
     assert attention_tile(resolve_gpu("cuda -arch=sm_80"), problem) == (ROWS[0], KEYS)
-    assert attention_tile(resolve_gpu(CUDA), problem) == WARP_SPECIALIZED_TILE
+    assert attention_tile(resolve_gpu("cuda -arch=sm_90a"), problem) == WARP_SPECIALIZED
+
+
+def test_queries_that_lie_in_columns_are_not_copied_by_tma() -> None:
+    plain, turned = tensor(BF16, 64, 1024, 128), tensor(BF16, 64, 128, 1024)
+    problem = Problem(FusedAttentionAttrs(q_perm=(0, 2, 1)), (turned, plain, plain), plain)
+    assert attention_tile(resolve_gpu("cuda -arch=sm_90a"), problem) == (ROWS[0], KEYS)
 
 
 @for_each(
     ("queries", "heads", "keys", "tile"),
     [
         (1, 2, 4096, (WARP_ROWS, KEYS, 32)),
-        (4, 64, 16384, (WARP_ROWS, KEYS, 4)),
-        (20, 2, 1000, (ROWS[-1], KEYS, 8)),
+        (4, 64, 16384, (WARP_ROWS, KEYS, 3)),
+        (20, 2, 1000, (ROWS[-1], KEYS, 16)),
         (1, 2, Var("J"), (WARP_ROWS, KEYS, ATTENTION.split_unknown)),
-        (1, 512, 4096, (ROWS[-1], KEYS)),
-        (100, 2, 4096, (ROWS[-1], KEYS)),
+        (1, 512, 4096, (WARP_ROWS, KEYS)),
+        (100, 2, 4096, (*WARP_SPECIALIZED, 32)),
+        (600, 2, 4096, (*WARP_SPECIALIZED, 11)),
+        (4096, 64, 4096, WARP_SPECIALIZED),
     ],
 )
-def test_keys_that_few_rows_see_are_dealt_out(
+def test_keys_are_dealt_out_where_blocks_are_few(
     queries: int, heads: int, keys: object, tile: tuple[int, ...]
 ) -> None:
     (found,) = _attention(_model(queries, 64, BF16, heads, keys))

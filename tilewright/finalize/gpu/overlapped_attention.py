@@ -14,11 +14,11 @@ for k in serial(n)                          producer: copy K and V of each k-til
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from tilewright.arith.expr import Expr, Var, const
-from tilewright.arith.walk import substitute
+from tilewright.arith.expr import Expr, Var, as_int, const
+from tilewright.arith.walk import free_vars, substitute
 from tilewright.finalize.gpu.mainloop import (
     AttentionMainloop,
     attention_mainloop,
@@ -27,6 +27,7 @@ from tilewright.finalize.gpu.mainloop import (
 )
 from tilewright.finalize.gpu.persistent_gemm import wait_for_product
 from tilewright.finalize.gpu.roles import (
+    balanced_tile_loop,
     block_of,
     consumer,
     persistent_blocks,
@@ -43,11 +44,14 @@ from tilewright.ir.loop.walk import rewrite_stmts, seq, statements_in, substitut
 from tilewright.schedule.intrin.nvidia.wgmma import issue_name
 from tilewright.target.gpu import GpuTarget
 
+# Room for the mbarriers of all rings.
+MBARRIER_BYTES = 1024
+
 
 def overlapped_attention(grid: For, target: GpuTarget) -> For:
     """The roles of a loop over tiles of queries."""
     parts = attention_mainloop(grid.body)
-    pipelines = [pipeline_of(grid, parts.k_loop, p) for p in parts.pipelines]
+    pipelines = _pipelines(grid, parts, target)
     blocks, warps = persistent_blocks(grid), threads_of(grid.body) // WARP_SIZE
     made = producer(grid, _produce(grid, parts, pipelines, blocks))
     body = _Consumer(grid, parts, pipelines).tiles(blocks)
@@ -59,6 +63,16 @@ def overlapped_attention(grid: For, target: GpuTarget) -> For:
         [s for p in pipelines for s in p.start(warps)],
         (consumer(warps, body, target, made.registers), made),
     )
+
+
+def _pipelines(grid: For, parts: AttentionMainloop, target: GpuTarget) -> list[TmaPipeline]:
+    """The rings; queries of the next tile are loaded during this one if there is room for both."""
+    keys, values, *once = (pipeline_of(grid, parts.k_loop, p) for p in parts.pipelines)
+    rings = [b for p in (keys, values, *once) for b in p.all_stages()]
+    taken = sum(b.dtype.bytes * (as_int(b.shape[0]) or 0) for b in rings)
+    if taken + MBARRIER_BYTES > target.max_shared_per_block:
+        once = [replace(p, stages=1) for p in once]
+    return [keys, values, *once]
 
 
 def _produce(
@@ -82,7 +96,14 @@ def _produce(
             count.advance(extent),
         )
 
-    return count.around(const(0), tile_loop(grid, tile, block_of(grid), blocks, copies))
+    return count.around(const(0), _tiles(grid, loop, tile, blocks, copies))
+
+
+def _tiles(grid: For, loop: For, name: str, blocks: Expr, body: Callable[[Var], Stmt]) -> Stmt:
+    """The loop over the tiles of a block; those under a band differ, the longest come first."""
+    if free_vars(loop.extent):
+        return balanced_tile_loop(grid, name, blocks, body)
+    return tile_loop(grid, name, block_of(grid), blocks, body)
 
 
 class _Consumer:
@@ -98,7 +119,7 @@ class _Consumer:
     def tiles(self, blocks: Expr) -> Stmt:
         """All tiles of a block."""
         grid = self.grid
-        tiles = tile_loop(grid, grid.name, block_of(grid), blocks, self._tile)
+        tiles = _tiles(grid, self.parts.k_loop, grid.name, blocks, self._tile)
         return self.count.around(const(0), tiles)
 
     def _tile(self, turn: Var) -> Stmt:

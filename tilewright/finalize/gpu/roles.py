@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tilewright.arith.expr import Expr, Var, const, minimum
+from tilewright.arith.expr import Expr, Var, const, minimum, select
 from tilewright.arith.simplify import simplify
 from tilewright.finalize.gpu.tma_pipeline import TmaPipeline
 from tilewright.ir.loop.annotations import MIN_BLOCKS_PER_SM, PERSISTENT
@@ -91,6 +91,19 @@ def tile_loop(grid: For, name: str, first: Expr, step: Expr, body: Callable[[Var
     turn = Var(f"{name}.turn")
     count = (grid.extent - first + step - 1) // step
     return For(turn.name, simplify(count), "serial", Let(name, first + turn * step, body(turn)))
+
+
+def balanced_tile_loop(grid: For, name: str, blocks: Expr, body: Callable[[Var], Stmt]) -> Stmt:
+    """Tiles that take less and less time: in turn from the first block on and from the last.
+
+    So a block with a long tile of one turn has a short one of the next.
+    """
+    turn, block = Var(f"{name}.turn"), block_of(grid)
+    place = select((turn % 2).eq(0), block, blocks - 1 - block)
+    whole = grid.extent // blocks
+    last = select((whole % 2).eq(0), block, blocks - 1 - block)
+    count = whole + select(last < grid.extent % blocks, const(1), const(0))
+    return For(turn.name, simplify(count), "serial", Let(name, turn * blocks + place, body(turn)))
 
 
 def with_private_buffers(grid: For, body: Stmt) -> Stmt:

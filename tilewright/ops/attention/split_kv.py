@@ -29,7 +29,9 @@ from tilewright.ops.attention.problem import Problem
 from tilewright.ops.attention.score_mods import ROW
 from tilewright.ops.attention.tiled_loops import LANES, Q, Tiles
 
-PART = Var("at.part")
+PART, GROUP, C = Var("at.part"), Var("at.group"), Var("at.c")
+# Columns of a thread of the second launch: one access of four words. Heads have whole vectors.
+COLUMNS = 4
 COMBINED = {"max": "max", "sum": "add"}
 
 
@@ -73,17 +75,17 @@ class _Parts(Tiles):
         ]
 
     def _together(self) -> Stmt:
-        """All parts of a result."""
-        peak = self._one("peak")
-        found = select(peak.eq(lowest(self.dtype)), const(0, self.dtype), peak)
-        counts = call("exp2_ftz", self._of_part("parts.m", const(0)) - found)
-        mix, total = self._one("mix"), self._one("whole")
-        result = self._stored_result(mix, self._share_of(total), self.plain)
+        """All parts of a result; a thread has the maxima and sums of a group of its columns."""
+        peak, whole, mix = self._one("peak"), self._one("whole"), self._each("mix")
+        sums = self._count(GROUP) * self._of_part("parts.l", const(0))
+        weighted = self._count(E // COLUMNS) * self._of_part("parts.o", E)
+        share = self._share_of(self._one("whole", E // COLUMNS))
+        result = self._stored_result(mix, share, self.plain)
         nests = [
-            self._over_parts("peak", "max", self._of_part("parts.m", const(0))),
-            self._over_parts("whole", "sum", counts * self._of_part("parts.l", const(0))),
-            self._over_parts("mix", "sum", counts * self._of_part("parts.o", E)),
-            self._point("y0", result),
+            self._over_parts(peak, "max", self._of_part("parts.m", const(0))),
+            self._over_parts(whole, "sum", sums),
+            self._over_parts(mix, "sum", weighted, columns=True),
+            self._columns("y0", self._point("y0", result, columns=True)),
         ]
         body: Stmt = Seq(tuple(nests))
         for axis, size in reversed(self._axes()):
@@ -91,30 +93,57 @@ class _Parts(Tiles):
         return body
 
     def _axes(self) -> list[tuple[Var, Expr]]:
-        """The dimensions of the result."""
+        """The rows of the result, and groups of its columns."""
         batch = zip(self.plain, self.p.q[:-2], strict=True)
-        return [*batch, (ROW, self.p.q[-2]), (E, self.p.v[-1])]
+        return [*batch, (ROW, self.p.q[-2]), (GROUP, simplify(self.p.v[-1] // COLUMNS))]
 
-    def _one(self, name: str) -> Load:
-        """What there is one of for each point of the result."""
-        if name not in self.own:
-            self.own[name] = Buffer(name, self.dtype, tuple(size for _, size in self._axes()))
-        return Load(name, tuple(axis for axis, _ in self._axes()), self.dtype)
+    def _count(self, group: Expr) -> Expr:
+        """How much the weights of a part count."""
+        peak = self._one("peak", group)
+        found = select(peak.eq(lowest(self.dtype)), const(0, self.dtype), peak)
+        return call("exp2_ftz", self._of_part("parts.m", const(0)) - found)
+
+    def _one(self, name: str, group: Expr = GROUP) -> Load:
+        """What there is one of for each group of columns."""
+        self.own.setdefault(name, Buffer(name, self.dtype, tuple(n for _, n in self._axes())))
+        return Load(name, (*self.plain, ROW, group), self.dtype)
+
+    def _each(self, name: str) -> Load:
+        """What there is one of for each column."""
+        shape = (*self.p.q[:-1], self.p.v[-1])
+        self.own.setdefault(name, Buffer(name, self.dtype, shape))
+        return Load(name, (*self.plain, ROW, E), self.dtype)
 
     def _of_part(self, name: str, column: Expr) -> Load:
         return Load(name, (PART, *self.plain, ROW, column), self.dtype)
 
-    def _over_parts(self, name: str, op: str, term: Expr) -> Stmt:
-        target = self._one(name)
+    def _over_parts(self, target: Load, op: str, term: Expr, columns: bool = False) -> Stmt:
+        name = target.buffer
         store = Store(name, target.indices, binary(COMBINED[op], target, term))
         parts = Iter(PART.name, "R", self.parts, Var(f"{name}.{PART.name}"))
-        nest = self._point(name, store, [parts], neutral(op, self.dtype))
+        nest = self._point(name, store, columns, [parts], neutral(op, self.dtype))
+        nest = self._columns(name, nest) if columns else nest
         return For(f"{name}.{PART.name}", self.parts, "serial", nest)
 
+    def _columns(self, name: str, nest: Stmt) -> Stmt:
+        return For(f"{name}.{C.name}", const(COLUMNS), "serial", nest)
+
     def _point(
-        self, name: str, store: Store, more: Sequence[Iter] = (), init: Expr | None = None
+        self,
+        name: str,
+        store: Store,
+        columns: bool = False,
+        more: Sequence[Iter] = (),
+        init: Expr | None = None,
     ) -> Stmt:
-        iters = [Iter(a.name, "S", n, Var(f"all.{a.name}")) for a, n in self._axes()]
+        rows, (_, groups) = self._axes()[:-1], self._axes()[-1]
+        iters = [Iter(a.name, "S", n, Var(f"all.{a.name}")) for a, n in rows]
+        group = Var(f"all.{GROUP.name}")
+        if columns:
+            column = group * COLUMNS + Var(f"{name}.{C.name}")
+            iters.append(Iter(E.name, "S", self.p.v[-1], column))
+        else:
+            iters.append(Iter(GROUP.name, "S", groups, group))
         start = None if init is None else Store(store.buffer, store.indices, init)
         buffers = {**self.params, **self.own}
         return make_block(name, (*iters, *more), store, start, buffers=buffers)

@@ -45,7 +45,7 @@ from tilewright.arith.expr import (
     minimum,
     select,
 )
-from tilewright.arith.simplify import simplify
+from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import loads
 from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Buffer, For, Func, Iter, Stmt, Store
@@ -145,7 +145,9 @@ class Tiles(FlashLoops):
         lanes = (Q, const(LANES))
         size = as_int(self.p.q[-1])
         inside = TRUE if as_int(self.deep) == size else D < self.p.q[-1]
-        query = self._operand(0, "q", (self._row(), D), inside)
+        if not prove(self.padded_rows.eq(self.p.q[-2])):
+            inside = (ROW < self.p.q[-2]) & inside
+        query = self._operand(0, "q", (ROW, D), inside)
         zero = const(0, self.dtype)
         return [
             self._map("a", query, (D, self.deep), inside=False),

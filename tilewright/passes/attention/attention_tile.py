@@ -7,17 +7,18 @@ Attention without a tile stays two GEMMs with a softmax between them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.arith.expr import as_int, product
 from tilewright.core.dtypes import BF16, F16
 from tilewright.ops.attention.problem import Problem
 from tilewright.ops.attention.tiled_loops import WIDTHS, padded
+from tilewright.passes.attention.attention_cost import AttentionTile, AttentionWork
 from tilewright.target.calibration.sm_90a import ATTENTION
 from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
-# The rows of a thread block, and the keys of an iteration: more keys where there are many
-# iterations, and registers for them.
+# The rows of a thread block, and the keys of a step: more where heads leave registers for them.
 ROWS = (64, 32)
 KEYS, MORE_KEYS, FEWER_KEYS, FEWEST_KEYS = 64, 128, 32, 16
 # The widest heads whose accumulators leave registers for `KEYS` by wgmma, which has no instruction
@@ -25,10 +26,13 @@ KEYS, MORE_KEYS, FEWER_KEYS, FEWEST_KEYS = 64, 128, 32, 16
 WGMMA_WIDTH = 192
 # Registers of a thread besides fragments and what its copies take.
 WORKING_REGISTERS = 40
-# Rows and keys of a warp-specialized kernel, which needs full tiles.
-WARP_SPECIALIZED_TILE = (128, 128)
-# The rows of one warp: those of a tile with split-KV.
+# The rows of a warp-specialized kernel, the widest heads that leave it registers for `MORE_KEYS`,
+# and those that leave it registers for masks.
+WARP_SPECIALIZED_ROWS, WARP_SPECIALIZED_WIDTH, MASKED_WIDTH = 128, 128, 192
+# The rows of one warp: the fewest of a tile.
 WARP_ROWS = 16
+# Thread blocks for each SM where it is unknown how long they take.
+SPLIT_BLOCKS = 2
 # 16-bit elements of a vector, and its words.
 VECTOR_ELEMENTS, VECTOR_WORDS = VECTOR_BYTES // 2, VECTOR_BYTES // 4
 
@@ -37,37 +41,52 @@ def attention_tile(target: GpuTarget, p: Problem) -> tuple[int, ...]:
     """Rows and keys of a tile, and the split-KV factor if any; empty if there is no tile."""
     sizes = as_int(p.q[-1]), as_int(p.v[-1])
     known = [n for n in sizes if n is not None and n % VECTOR_ELEMENTS == 0 and n <= WIDTHS[-1]]
-    rows = as_int(p.q[-2])
     kind = str(p.out.dtype)
     if target.warp_mma(kind) is None or p.out.dtype not in (BF16, F16) or len(known) < len(sizes):
         return ()
-    held = _Fragments(target, padded(known[0]), padded(known[1]), _has_rows(p))
-    wide = held.keys(ROWS[0]) < KEYS
+    held = _Fragments(target, padded(known[0]), padded(known[1]), _has_rows(p, "k"))
+    rows, batches = as_int(p.q[-2]), as_int(product(p.q[:-2])) or 1
     if rows is None:
         return ROWS[0], held.keys(ROWS[0])
-    keys = as_int(p.k[-2])
-    batches = as_int(product(p.q[:-2])) or 1
-    few = batches * -(-rows // ROWS[0]) < target.sm_count
-    seen = _seen(p, rows, keys)
-    if rows <= ROWS[0] and (seen is None or seen > ATTENTION.long_keys):
-        height = held.height(rows)
-        own = held.keys(height)
-        parts = _parts(target, batches, seen, own)
-        if parts > 1:
-            return height, own, parts
-    has_wgmma = target.warpgroup_mma(kind) is not None
-    if has_wgmma and _prefers_warp_specialization(target, p, batches, rows):
-        return WARP_SPECIALIZED_TILE
-    # wgmma is worth more than a thread block for each SM.
-    large = has_wgmma and min(known) >= ATTENTION.warp_specialized_size
-    if rows <= ROWS[-1] or (few and not large):
-        return ROWS[-1], held.keys(ROWS[-1])
-    if wide:
-        grouped = has_wgmma and max(known) <= WGMMA_WIDTH
-        return ROWS[0], KEYS if grouped else held.keys(ROWS[0])
-    many = keys is not None and keys >= ATTENTION.many_keys
-    narrow = max(known) <= KEYS and not any(p.ins[3:])
-    return ROWS[0], MORE_KEYS if many and narrow else KEYS
+    seen = _seen(p, rows, as_int(p.k[-2]))
+    if seen is None:
+        return _without_length(held, rows, batches)
+    work = AttentionWork(batches, rows, *seen, held.deep, held.wide)
+    choices = [
+        (work.us(tile, parts, target), tile.rows, tile.keys, parts)
+        for tile in _tiles(held, p, rows)
+        for parts in range(1, min(ATTENTION.split_max, -(-seen[1] // tile.keys)) + 1)
+    ]
+    _, *tile, parts = min(choices, key=lambda choice: choice[0])
+    return (*tile, parts) if parts > 1 else tuple(tile)
+
+
+def _without_length(held: _Fragments, rows: int, batches: int) -> tuple[int, ...]:
+    """The tile for a number of keys that only a run gives."""
+    if rows > ROWS[0]:
+        return ROWS[0], held.keys(ROWS[0])
+    height = held.height(rows)
+    blocks = batches * -(-rows // height)
+    parts = min(ATTENTION.split_unknown, SPLIT_BLOCKS * held.target.sm_count // blocks)
+    return (height, held.keys(height), parts) if parts > 1 else (height, held.keys(height))
+
+
+def _tiles(held: _Fragments, p: Problem, rows: int) -> Iterator[AttentionTile]:
+    """The tiles that a problem can have."""
+    widest = max(held.deep, held.wide)
+    grouped = held.target.warpgroup_mma(str(p.out.dtype)) is not None
+    masked = any(p.ins[3:])
+    for height in held.heights(rows):
+        wgmma = height == ROWS[0] and grouped and not held.narrow and widest <= WGMMA_WIDTH
+        kind = "warpgroup" if wgmma else "warp"
+        yield held.tile(height, KEYS if wgmma else held.keys(height), kind)
+        if height == ROWS[0] and widest <= KEYS and not masked:
+            yield held.tile(height, MORE_KEYS, kind)
+    loadable = all(_has_rows(p, operand) for operand in "qkv") and p.attrs.window_left < 0
+    fits = widest <= (MASKED_WIDTH if masked else WIDTHS[-1]) and not held.narrow
+    if held.target.has("setmaxnreg") and grouped and loadable and fits and rows > ROWS[0]:
+        keys = MORE_KEYS if widest <= WARP_SPECIALIZED_WIDTH else KEYS
+        yield held.tile(WARP_SPECIALIZED_ROWS, keys, "warp_specialized")
 
 
 @dataclass(frozen=True)
@@ -89,12 +108,32 @@ class _Fragments:
         """The keys of an iteration that leave a thread enough registers."""
         return next((n for n in (KEYS, FEWER_KEYS) if self._fits(rows, n)), FEWEST_KEYS)
 
+    @property
+    def narrow(self) -> bool:
+        """Whether rows are shorter than wgmma and TMA read them."""
+        return min(self.deep, self.wide) < KEYS
+
+    def tile(self, rows: int, keys: int, kind: str) -> AttentionTile:
+        """A tile with what its threads hold."""
+        threads = rows // WARP_ROWS * self.target.warp_size
+        registers = min(self.target.registers_per_thread, self._registers(rows, keys))
+        return AttentionTile(rows, keys, kind, threads, registers)
+
     def height(self, rows: int) -> int:
-        """The fewest rows of a tile whose threads can hold it."""
-        heights = [n for n in (WARP_ROWS, *reversed(ROWS)) if rows <= n]
-        return next((n for n in heights if self._fits(n, FEWEST_KEYS)), heights[-1])
+        """The fewest rows of a tile that has all of them, and whose threads can hold it."""
+        return next(n for n in self.heights(rows) if rows <= n)
+
+    def heights(self, rows: int) -> tuple[int, ...]:
+        """The rows of tiles whose threads can hold them, fewest first: at least half are used."""
+        least = WARP_ROWS if rows <= WARP_ROWS else ROWS[-1]
+        heights = [n for n in (WARP_ROWS, *reversed(ROWS)) if n >= least]
+        fitting = [n for n in heights if self._fits(n, FEWEST_KEYS)] or heights[-1:]
+        return tuple(n for n in fitting if n < 2 * rows) or (fitting[0],)
 
     def _fits(self, rows: int, keys: int) -> bool:
+        return self._registers(rows, keys) <= self.target.registers_per_thread
+
+    def _registers(self, rows: int, keys: int) -> int:
         threads = rows // WARP_ROWS * self.target.warp_size
         vectors = keys * (self.deep + self.wide) // (VECTOR_ELEMENTS * threads)
         sizes = (self.deep // VECTOR_ELEMENTS, self.wide // VECTOR_ELEMENTS)
@@ -103,46 +142,22 @@ class _Fragments:
         copies += 0 if self.in_rows else keys * self.deep // threads
         copies += 0 if self.target.has("cp.async") else vectors * VECTOR_WORDS
         fragments = self.deep // 4 + self.wide // 2 + keys // 2 + keys // 4
-        return fragments + copies + WORKING_REGISTERS <= self.target.registers_per_thread
+        return fragments + copies + WORKING_REGISTERS
 
 
-def _has_rows(p: Problem) -> bool:
-    """Whether each key lies in memory as a row."""
-    perm = p.attrs.k_perm
+def _has_rows(p: Problem, operand: str) -> bool:
+    """Whether each query, key or value lies in memory as a row."""
+    perm = getattr(p.attrs, f"{operand}_perm")
     return not perm or perm[-1] == len(perm) - 1
 
 
-def _prefers_warp_specialization(target: GpuTarget, p: Problem, batches: int, rows: int) -> bool:
-    """Whether to specialize warps: tiles are full, and enough for half of the SMs.
-
-    Heads of half the size are worth it where one iteration has all keys: it waits for memory.
-    """
-    tile_rows, tile_keys = WARP_SPECIALIZED_TILE
-    size = ATTENTION.warp_specialized_size
-    sizes = {as_int(p.q[-1]), as_int(p.v[-1])}
-    keys = as_int(p.k[-2]) or 0
-    long = sizes == {size} and p.attrs.window_left < 0
-    short = sizes == {size // 2} and keys == tile_keys and not any(p.ins[3:])
-    enough = 2 * batches * -(-rows // tile_rows) > target.sm_count
-    full = keys > 0 and keys % tile_keys == 0
-    return (long or short) and full and enough and rows > ROWS[0]
-
-
-def _seen(p: Problem, rows: int, keys: int | None) -> int | None:
-    """How many keys the last row sees, `None` if it is unknown."""
+def _seen(p: Problem, rows: int, keys: int | None) -> tuple[int, int] | None:
+    """How many keys the first and the last row see, `None` if it is unknown."""
     attrs = p.attrs
     offset = as_int(attrs.offset)
     if attrs.window_right < 0 or attrs.bottom_right or offset is None:
-        return keys
-    last = rows + offset + attrs.window_right
-    return last if keys is None else min(keys, last)
-
-
-def _parts(target: GpuTarget, blocks: int, keys: int | None, tile: int) -> int:
-    """The split-KV factor that gives all SMs work, for so many blocks of rows."""
-    wanted = min(ATTENTION.split_max, ATTENTION.split_blocks * target.sm_count // blocks)
-    if keys is None or wanted < 2:
-        return min(wanted, ATTENTION.split_unknown)
-    tiles = -(-keys // tile)
-    each = max(ATTENTION.split_min_tiles, -(-tiles // wanted))
-    return -(-tiles // each)
+        return None if keys is None else (keys, keys)
+    before = offset + attrs.window_right
+    most = rows + before if keys is None else keys
+    first, last = (max(1, min(most, n + before)) for n in (1, rows))
+    return first, last

@@ -185,22 +185,40 @@ class ParallelMatmuls:
 
 
 @node
-class AttentionLimits:
-    """Sizes of attention that decide its tile: see `passes/attention/attention_tile.py`.
+class AttentionStep:
+    """A step of attention, of some rows and keys, and what is around all steps of a block.
 
-    From `many_keys` on an iteration has more keys. For few rows, more than `long_keys` are split
-    over thread blocks (split-KV), `split_blocks` of them for an SM, each with at least
-    `split_min_tiles` tiles of keys, at most `split_max` for a row, or `split_unknown` where the
-    number of keys is unknown. Heads of `warp_specialized_size` are worth warp specialization: their
-    products take longer than their exponentials.
-
-    All are fitted to the attention of the benchmark models.
+    With `rows`, a block that has an SM to itself takes `us` and multiples of the time that its
+    products and exponentials take at full rate, in a `share` of which no other block goes on.
+    Around the steps of blocks that run at a time are `us_around`, and `us_per_column` of each block
+    for the columns of queries that are read and results that are written.
     """
 
-    many_keys: int
-    long_keys: int
-    split_blocks: int
-    split_min_tiles: int
+    rows: int
+    us: float
+    products: float
+    exponentials: float
+    share: float
+    us_around: float
+    us_per_column: float
+
+
+@node
+class AttentionTimes:
+    """Times of attention, by what multiplies: warps, a warpgroup, or warp-specialized kernels.
+
+    See `passes/attention/attention_cost.py`. A warp has sixteen rows, and takes as long beside
+    others of its block. Combining parts takes `us_per_combine` and `us_per_part`, and the time of
+    their bytes. A row's keys are split over at most `split_max` blocks, or `split_unknown` where
+    their number is unknown.
+    """
+
+    warp: AttentionStep
+    warpgroup: AttentionStep
+    warp_specialized: AttentionStep
+    exponentials_per_clock: int
+    us_per_combine: float
+    us_per_part: float
+    combine_bytes_per_us: float
     split_max: int
     split_unknown: int
-    warp_specialized_size: int

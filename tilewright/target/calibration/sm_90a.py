@@ -9,7 +9,8 @@ from __future__ import annotations
 from math import inf
 
 from tilewright.target.calibration.gpu import (
-    AttentionLimits,
+    AttentionStep,
+    AttentionTimes,
     Occupancy,
     ParallelMatmuls,
     RowwiseLimits,
@@ -126,12 +127,15 @@ ROWWISE = RowwiseLimits(
 
 PARALLEL_MATMULS = ParallelMatmuls(tile=128, min_rows=64, min_filled=0.5, max_waves=4)
 
-ATTENTION = AttentionLimits(
-    many_keys=1024,
-    long_keys=512,
-    split_blocks=2,
-    split_min_tiles=2,
+# Steps of single blocks of 512 and of 2048 keys, heads of 64 to 256, and of as many as SMs hold.
+ATTENTION = AttentionTimes(
+    warp=AttentionStep(32, 0.1, 5.0, 2.0, 0.6, 0.7, 0.0156),
+    warpgroup=AttentionStep(64, 0.14, 1.6, 1.06, 0.6, 0.7, 0.0156),
+    warp_specialized=AttentionStep(128, 0.35, 0.8, 0.5, 1.0, 0.0, 0.02),
+    exponentials_per_clock=16,
+    us_per_combine=2.3,
+    us_per_part=0.03,
+    combine_bytes_per_us=8e6,
     split_max=64,
     split_unknown=16,
-    warp_specialized_size=128,
 )

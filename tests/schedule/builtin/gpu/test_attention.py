@@ -52,7 +52,7 @@ def attention(
     ins += [tensor(dtype, 1, keys, 1, size) for _ in range(2)]
     ins += [] if mask is None else [tensor(mask, mask_rows or queries, keys)]
     out = tensor(dtype, 1, queries, heads, size)
-    problem = Problem(FusedAttentionAttrs(**orders, **given), tuple(ins), out)
+    problem = Problem(FusedAttentionAttrs(**{**orders, **given}), tuple(ins), out)
     return (parts_func if problem.parts > 1 else tiled_func)(problem)
 
 
@@ -156,19 +156,28 @@ def test_warpgroups_multiply_where_they_can(func: Func, target: GpuTarget, kind:
 
 
 @pytest.mark.parametrize(
-    ("func", "copied"),
+    ("func", "bounded"),
     [
-        (attention(256, 256, 128, tile=(128, 128)), ["a", "kt", "vt"]),
-        (attention(200, 256, 128, tile=(128, 128)), ["kt", "vt"]),
-        (attention(256, 200, 128, tile=(128, 128)), []),
+        (attention(256, 256, 128, tile=(128, 128)), set()),
+        (attention(200, 256, 128, tile=(128, 128)), {"a"}),
+        (attention(256, 200, 128, tile=(128, 128)), {"kt", "vt"}),
+        (attention(256, 256, 72, tile=(128, 128)), {"a", "kt", "vt"}),
+        (attention(256, 4096, 256, tile=(128, 64, 2)), set()),
     ],
-    ids=["all whole", "queries past the end", "keys past the end"],
+    ids=["all whole", "queries past the end", "keys past the end", "columns past the end", "parts"],
 )
-def test_producer_warps_copy_full_tiles(func: Func, copied: list[str]) -> None:
+def test_producer_warps_copy_tiles(func: Func, bounded: set[str]) -> None:
     scheduled = schedule_for_gpu(func, frozenset(), H200).func
-    assert (mainloop_of(scheduled.body) is not None) == bool(copied)
-    found = (t.dst.buffer for t in tiles(scheduled) if t.intrinsic.startswith("tma_load"))
-    assert sorted(found) == copied
+    assert mainloop_of(scheduled.body) is not None
+    loads = [t for t in tiles(scheduled) if t.intrinsic.startswith("tma_load")]
+    assert {t.dst.buffer for t in loads} == {"a", "kt", "vt"}
+    assert {t.dst.buffer for t in loads if t.intrinsic.endswith("of_several")} == bounded
+
+
+def test_operands_that_do_not_lie_in_rows_are_copied_by_all_threads() -> None:
+    func = attention(128, 256, 128, tile=(128, 128), q_perm=(0, 2, 3, 1))
+    scheduled = schedule_for_gpu(func, frozenset(), H200).func
+    assert mainloop_of(scheduled.body) is None
 
 
 @pytest.mark.parametrize(
@@ -204,7 +213,7 @@ def test_parts_are_put_together_by_a_launch_of_its_own() -> None:
     np.testing.assert_allclose(found, expected, rtol=2e-2, atol=1e-2)
     first, second = launches(finalize_gpu(replace(scheduled, annotations=(ALIGNED_PARAMS,)), H200))
     assert (str(first.grid), first.threads) == ("4", 32)
-    assert (str(second.grid), second.threads) == ("4", 16)
+    assert (str(second.grid), second.threads) == ("1", 128)
 
 
 def test_only_attention_in_lanes_has_the_rule() -> None:

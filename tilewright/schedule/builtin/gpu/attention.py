@@ -21,8 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from tilewright.arith.expr import Load, Var, as_int, const
-from tilewright.arith.simplify import prove, simplify
+from tilewright.arith.expr import Load, Var, as_int, const, product
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.annotations import (
     MIN_BLOCKS_PER_SM,
@@ -32,16 +31,21 @@ from tilewright.ir.loop.annotations import (
 )
 from tilewright.ir.loop.nodes import Block, For, Func, Store
 from tilewright.ir.loop.thread_mapping import WARP_SIZE
-from tilewright.ir.loop.walk import blocks, loops, loops_above
+from tilewright.ir.loop.walk import blocks, find_loop, loops, loops_above
 from tilewright.ops.attention.tiled_loops import LANES, PAIR
 from tilewright.schedule.analysis.blocks import block_graph, loop_of, reads_of, reductions
 from tilewright.schedule.analysis.gemm import GemmAxes, match_gemm, operand_load
 from tilewright.schedule.builtin.cpu.attention import tasks_loop
+from tilewright.schedule.builtin.gpu.attention_copies import (
+    is_tma_loadable,
+    loop_extent,
+    tma_load,
+)
+from tilewright.schedule.builtin.gpu.attention_split import combine_splits
 from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
-from tilewright.schedule.builtin.gpu.thread_per_element import own_loops
+from tilewright.schedule.builtin.gpu.thread_per_element import divisors, own_loops
 from tilewright.schedule.intrin.nvidia import fragment_shuffle, wgmma
 from tilewright.schedule.intrin.nvidia.mma import MMA_K, MMA_M, VECTOR_ELEMENTS, mma_names
-from tilewright.schedule.intrin.nvidia.tma import tma_load_name
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -70,8 +74,11 @@ class _Plan:
     # Whether warpgroups multiply, or single warps, and K of their instruction.
     wgmma: bool
     mma_k: int
-    # The bytes of one pipeline stage.
+    # The bytes of one pipeline stage, and of a tile of queries.
     stage_bytes: int
+    query_bytes: int
+    # What fills the tile of queries.
+    queries: frozenset[str]
     # Fragments that all iterations of the mainloop read, see `schedule/intrin/nvidia/wgmma.py`.
     loop_invariant_a: frozenset[str]
     # Whether producer warps copy full tiles.
@@ -101,14 +108,14 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
     in_memory = {*block_graph(sch.func).outputs, *(x.buffer for b in behind for x in reads_of(b))}
     mainloop = next(loop for loop in loops(tasks.body) if len(list(blocks(loop))) > 1)
     plan = _plan(sch, inside, _loop_invariant(inside, mainloop), target)
-    producers = not behind and _can_warp_specialize(sch, inside, plan, target)
+    producers = _can_warp_specialize(sch, inside, plan, target)
     if producers and sch.choose("warp_specialized", True, lambda: (False, True)):
         # Nothing branches between the products of an iteration.
         plan = replace(
             plan,
             warp_specialized=True,
             loop_invariant_a=frozenset(),
-            copies=_copied(sch, inside, plan),
+            copies=plan.copies | plan.queries,
         )
     outer = [loop.name for loop in loops_above(sch.func, inside[0].name)]
     outer = outer[: outer.index(tasks.name) + 1]
@@ -123,20 +130,25 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
             _shuffle_results(sch, block)
         else:
             _distribute(sch, block, in_memory, plan)
-    grid = _bind_grid(sch, outer)
     if plan.warp_specialized:
-        sch.annotate(grid, PERSISTENT.key, target.sm_count)
-        sch.annotate(grid, MIN_BLOCKS_PER_SM.key, 1)
-        stages = _choose_stages(sch, WARP_SPECIALIZED_STAGES, plan, target)
-        sch.annotate(mainloop.name, PIPELINE_STAGES.key, stages)
-        sch.annotate(mainloop.name, WARP_SPECIALIZED.key, 1)
-        return
+        outer = _longest_first(sch, outer, mainloop, target)
+    grid = _bind_grid(sch, outer)
     stages = MORE_STAGES if behind or _is_short(mainloop, plan) else STAGES
+    if plan.warp_specialized:
+        stages = WARP_SPECIALIZED_STAGES
+        _specialize_warps(sch, grid, mainloop, target)
     stages = min(stages, target.max_pipeline_stages or stages)
     stages = _choose_stages(sch, stages, plan, target)
     sch.annotate(mainloop.name, PIPELINE_STAGES.key, stages)
     if behind:
-        _combine_splits(sch, behind)
+        combine_splits(sch, behind)
+
+
+def _specialize_warps(sch: Schedule, grid: str, mainloop: For, target: GpuTarget) -> None:
+    """One persistent block on each SM, some warps of which only copy."""
+    sch.annotate(grid, PERSISTENT.key, target.sm_count)
+    sch.annotate(grid, MIN_BLOCKS_PER_SM.key, 1)
+    sch.annotate(mainloop.name, WARP_SPECIALIZED.key, 1)
 
 
 def _choose_stages(sch: Schedule, default: int, plan: _Plan, target: GpuTarget) -> int:
@@ -166,58 +178,37 @@ def _can_warp_specialize(
     sch: Schedule, inside: list[Block], plan: _Plan, target: GpuTarget
 ) -> bool:
     """Whether producer warps can load all operands of the mainloop by TMA, tile by tile."""
-    # Queries, which may be copied as well, take no more memory than keys.
-    fits = plan.stage_bytes * 3 // 2 * WARP_SPECIALIZED_STAGES < target.max_shared_per_block
+    fits = plan.stage_bytes * WARP_SPECIALIZED_STAGES + plan.query_bytes
     groups = plan.threads == CONSUMER_GROUPS * WARPGROUP_M // MMA_M * WARP_SIZE
-    copies = [b for b in inside if b.name in plan.copies]
+    copies = [b for b in inside if b.name in plan.copies | plan.queries]
     roles = plan.wgmma and all(map(target.has, ("tma", "mbarrier", "setmaxnreg")))
-    return roles and groups and fits and all(_is_tma_loadable(sch, b) for b in copies)
+    loadable = all(is_tma_loadable(sch, b) for b in copies)
+    return roles and groups and fits < target.max_shared_per_block and loadable
 
 
-def _copied(sch: Schedule, inside: list[Block], plan: _Plan) -> frozenset[str]:
-    """The blocks of the producer warps: the copies of each iteration, and queries if TMA can."""
-    found = (_gemm_of(b) for b in inside if b.name in plan.gemms)
-    left = {operand_load(r.a).buffer for r in found if r is not None}
-    more = (b for b in inside if b.writes[0].buffer in left and _is_tma_loadable(sch, b))
-    return plan.copies | {b.name for b in more}
+def _longest_first(sch: Schedule, outer: list[str], mainloop: For, target: GpuTarget) -> list[str]:
+    """Under a band the same rows of several batches follow each other: those that see most first.
 
-
-def _is_tma_loadable(sch: Schedule, block: Block) -> bool:
-    """Whether a block copies tiles of a matrix in memory with aligned rows."""
-    assert isinstance(block.body, Store)
-    load = block.body.value
-    if not isinstance(load, Load) or load.mask is not None or len(block.iters) < 2:
-        return False
-    row, column = (Var(it.name) for it in block.iters[-2:])
-    *rest, last = load.indices
-    graph = block_graph(sch.func)
-    (moving,) = [i for i in rest if row.name in free_vars(i)] or [column]
-    within = {row.name, column.name}
-    others = [simplify(moving - row), *(i for i in rest if i is not moving)]
-    width = graph.buffers[load.buffer].shape[-1]
-    given = load.buffer in {p.name for p in sch.func.params}
-    whole = given and last is column and not any(free_vars(i) & within for i in others)
-    return whole and prove((width % VECTOR_ELEMENTS).eq(0))
+    Of so many batches as have keys and values in half of the L2.
+    """
+    *batches, rows = outer
+    if not batches or rows not in free_vars(mainloop.extent):
+        return outer
+    batch = sch.fuse(*batches) if len(batches) > 1 else batches[0]
+    count = as_int(find_loop(sch.func, batch).extent)
+    sizes = [as_int(p.dtype.bytes * product(p.shape)) for p in sch.func.params[1:3]]
+    if count is None or None in sizes:
+        return [batch, rows]
+    most = max(1, target.l2 // 2 * count // sum(filter(None, sizes)))
+    group, within = sch.split(batch, [None, max(n for n in divisors(count) if n <= most)])
+    sch.reorder(rows, within)
+    return [group, rows, within]
 
 
 def _bind_grid(sch: Schedule, outer: list[str]) -> str:
     grid = sch.fuse(*outer) if len(outer) > 1 else outer[0]
     sch.bind(grid, "grid")
     return grid
-
-
-def _combine_splits(sch: Schedule, behind: list[Block]) -> None:
-    """Combine the partial results of split-KV: a thread has a column."""
-    own = own_loops(sch, behind[0])
-    *outer, column = (
-        loop.name for loop in loops_above(sch.func, behind[0].name) if loop.name not in own
-    )
-    for block in behind:
-        for part in own_loops(sch, block):
-            sch.decompose_reduction(block.name, part)
-            sch.unroll(part)
-    _bind_grid(sch, outer)
-    sch.bind(column, "thread")
 
 
 def _plan(
@@ -238,7 +229,7 @@ def _plan(
         for b in inside
         if b.writes[0].buffer in read and {r.buffer for r in reads_of(b)} <= params
     ]
-    shapes = [[_extent(sch, loop) for loop in own_loops(sch, b)] for b in products]
+    shapes = [[loop_extent(sch, loop) for loop in own_loops(sch, b)] for b in products]
     dtype = str(operand_load(found[0].b).dtype)
     mma = target.warp_mma(dtype)
     assert mma is not None  # `passes/attention/attention_tile.py` looks
@@ -254,12 +245,27 @@ def _plan(
     shuffled = frozenset(x for x in map(_copy_of, outs) if x in set(map(_written_copy, inside)))
     buffers = block_graph(sch.func).buffers
     sizes = (
-        prod(_extent(sch, loop) for loop in own_loops(sch, b))
+        prod(loop_extent(sch, loop) for loop in own_loops(sch, b))
         * buffers[b.writes[0].buffer].dtype.bytes
         for b in copies
     )
-    about = product_names, copy_names, mn_major, threads, use_wgmma, mma.k, sum(sizes), kept
-    return _Plan(*about, warp_specialized=False, shuffled=shuffled)
+    left = operand_load(found[0].a)
+    rows, _, deep = shapes[0]
+    queries = frozenset(b.name for b in inside if b.writes[0].buffer == left.buffer)
+    return _Plan(
+        product_names,
+        copy_names,
+        mn_major,
+        threads,
+        use_wgmma,
+        mma.k,
+        sum(sizes),
+        rows * deep * left.dtype.bytes,
+        queries,
+        kept,
+        warp_specialized=False,
+        shuffled=shuffled,
+    )
 
 
 def _copy_of(block: Block) -> str:
@@ -287,12 +293,6 @@ def _gemm_of(block: Block) -> GemmAxes | None:
     return match_gemm(block)
 
 
-def _extent(sch: Schedule, loop: str) -> int:
-    found = as_int(next(f.extent for f in loops(sch.func.body) if f.name == loop))
-    assert found is not None
-    return found
-
-
 def _multiply(sch: Schedule, block: Block, plan: _Plan) -> None:
     """A GEMM: a warp has sixteen rows and all columns."""
     name = block.name
@@ -302,7 +302,7 @@ def _multiply(sch: Schedule, block: Block, plan: _Plan) -> None:
     left, right = operand_load(found.a), operand_load(found.b)
     right_order = "t" if right.indices[-1] is Var(found.k[-1].name) else "n"
     in_registers = left.buffer not in plan.copies
-    dtype, wide = str(left.dtype), _extent(sch, columns)
+    dtype, wide = str(left.dtype), loop_extent(sch, columns)
     if plan.wgmma:
         source = "rs_copy" if left.buffer in plan.loop_invariant_a else "rs"
         left_order = source if in_registers else "n"
@@ -327,21 +327,9 @@ def _copy_tile(sch: Schedule, block: Block, plan: _Plan) -> None:
     buffer = block.writes[0].buffer
     sch.set_scope(buffer, "shared")
     if plan.warp_specialized:
-        _tma_load(sch, block, k_major=buffer not in plan.mn_major)
+        tma_load(sch, block, k_major=buffer not in plan.mn_major)
         return
     copy_by_threads(sch, own_loops(sch, block), plan.threads, VECTOR_ELEMENTS)
-
-
-def _tma_load(sch: Schedule, block: Block, k_major: bool) -> None:
-    """Load a tile by TMA; of an MN-major operand, the rows of one instruction at a time."""
-    rows, columns = own_loops(sch, block)
-    dtype = str(block_graph(sch.func).buffers[block.writes[0].buffer].dtype)
-    high, wide = _extent(sch, rows), _extent(sch, columns)
-    if not k_major:
-        part, rows = sch.split(rows, [None, wgmma.WGMMA_K])
-        sch.unroll(part)
-        high = wgmma.WGMMA_K
-    sch.tensorize(sch.blockize(rows), tma_load_name(dtype, high, wide))
 
 
 def _rows_of(sch: Schedule, rows: str) -> tuple[str, str, str]:
@@ -369,7 +357,9 @@ def _shuffle_results(sch: Schedule, block: Block) -> None:
     y, row = sch.split(rows, [None, MMA_M])
     sch.bind(y, "warp")
     sch.set_scope(buffer.name, "fragment")
-    name = fragment_shuffle.packed_transpose_name(str(buffer.dtype), MMA_M, _extent(sch, columns))
+    name = fragment_shuffle.packed_transpose_name(
+        str(buffer.dtype), MMA_M, loop_extent(sch, columns)
+    )
     sch.tensorize(sch.blockize(row), name)
 
 
@@ -380,7 +370,7 @@ def _distribute(sch: Schedule, block: Block, in_memory: set[str], plan: _Plan) -
     rows, columns, *terms = (loop for loop in own_loops(sch, block) if loop in bound)
     y, row, half = _rows_of(sch, rows)
     inner, lane = [half, *terms], columns
-    elements = not terms and _extent(sch, columns) != LANES
+    elements = not terms and loop_extent(sch, columns) != LANES
     if elements:
         shuffled = {r.buffer for r in block.reads} & plan.shuffled
         wide = fragment_shuffle.QUAD_ELEMENTS if shuffled else PAIR

@@ -52,8 +52,6 @@ WGMMA_N = (256, 192, 128, 64)
 """The widths N."""
 K_MAJOR_ONLY_N = (160, 96)
 """Widths for a K-major B of 16 bits only: an N-major B is in panels of 64 columns."""
-ISSUE_N = (128, 64)
-"""The widths of the variants that wait for nothing."""
 MAX_IN_FLIGHT = 2
 """How many may stay in flight behind a wait."""
 UNLIMITED = 1 << 16
@@ -311,7 +309,7 @@ WGMMA = IntrinsicTable(
         **{
             made: partial(_wgmma, made, dtype, n, ("n", right), MAX_IN_FLIGHT)
             for dtype in ("bf16", "f16")
-            for n in ISSUE_N
+            for n in WGMMA_N
             for right in "nt"
             for made in (async_name(wgmma_names(dtype, n, right)[1], MAX_IN_FLIGHT),)
         },
@@ -320,7 +318,7 @@ WGMMA = IntrinsicTable(
                 _wgmma, issue_name(name, zero), dtype, n, (left, right), -1, zero
             )
             for dtype in ("bf16", "f16")
-            for n in ISSUE_N
+            for n in WGMMA_N
             for left, right in wgmma_layouts(dtype)
             for name in (wgmma_names(dtype, n, right, left)[1],)
             for zero in (False, True)
