@@ -74,8 +74,13 @@ def test_kernels_assemble_without_spills(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("queries", "keys", "size", "tile"),
-    [(256, 256, 64, TILE), (130, 200, 72, TILE), (70, 300, 40, (128, 64, 2))],
-    ids=["whole tiles", "past all ends", "parts"],
+    [
+        (256, 256, 64, TILE),
+        (130, 200, 72, TILE),
+        (129, 70, 8, TILE),
+        (70, 300, 40, (128, 64, 2)),
+    ],
+    ids=["whole tiles", "past all ends", "few columns", "parts"],
 )
 def test_emitted_code_by_threads_of_this_machine(
     queries: int, keys: int, size: int, tile: tuple[int, ...]

@@ -9,6 +9,7 @@ from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
+from tilewright.ops.attention.tiled_loops import GROUPED_ROWS
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
@@ -19,14 +20,13 @@ from tilewright.passes.attention.attention_tile import (
     MORE_KEYS,
     ROWS,
     WARP_ROWS,
-    WARP_SPECIALIZED_ROWS,
     attention_tile,
 )
 from tilewright.passes.attention.fuse_attention import fuse_attention
 from tilewright.target.calibration.sm_90a import ATTENTION
 from tilewright.target.registry import CUDA, resolve_gpu
 
-WARP_SPECIALIZED = (WARP_SPECIALIZED_ROWS, MORE_KEYS)
+WARP_SPECIALIZED = (GROUPED_ROWS, MORE_KEYS)
 
 
 def _model(
@@ -72,9 +72,9 @@ def test_tiles(dtype: DType, queries: object, heads: int, tile: tuple[int, ...])
         (1024, 72, 64, 1003, WARP_SPECIALIZED),
         (300, 128, 23, 128, WARP_SPECIALIZED),
         (256, 64, 64, 128, WARP_SPECIALIZED),
-        (1024, 160, 64, 1000, (WARP_SPECIALIZED_ROWS, KEYS)),
-        (1024, 256, 64, 1024, (WARP_SPECIALIZED_ROWS, KEYS)),
-        (1024, 32, 64, 1024, (ROWS[0], MORE_KEYS)),
+        (1024, 160, 64, 1000, (GROUPED_ROWS, KEYS)),
+        (1024, 256, 64, 1024, (GROUPED_ROWS, KEYS)),
+        (1024, 32, 64, 1024, WARP_SPECIALIZED),
         (60, 128, 512, 256, (ROWS[0], KEYS)),
         (32, 128, 512, 256, (ROWS[-1], KEYS)),
     ],

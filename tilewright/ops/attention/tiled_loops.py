@@ -59,8 +59,9 @@ LANES, PAIR = 4, 2
 STRIDE = LANES * PAIR
 # Independent chains of a lane's reduction, to hide latency.
 PARTS = PAIR
-# The columns that rows of operands are padded to.
+# The columns that rows of operands are padded to, and the fewest in tiles of several warpgroups.
 WIDTHS = (32, 64, 128, 192, 256)
+GROUPED_WIDTH, GROUPED_ROWS = 64, 128
 # Copies of keys and values, and all operands of the GEMMs.
 COPIES = ("kt", "vt")
 FACTORS = ("a", "w", "r", "z", *COPIES)
@@ -78,9 +79,10 @@ def tiled_func(problem: Problem) -> Func:
     return Tiles(problem).func()
 
 
-def padded(size: int) -> int:
-    """The columns of an operand with so many."""
-    return next(width for width in WIDTHS if size <= width)
+def padded(size: int, rows: int = 0) -> int:
+    """The columns of an operand with so many, in a tile of so many rows of queries."""
+    least = GROUPED_WIDTH if rows >= GROUPED_ROWS else 0
+    return next(width for width in WIDTHS if max(size, least) <= width)
 
 
 def _lane(column: Expr) -> Expr:
@@ -102,7 +104,7 @@ class Tiles(FlashLoops):
         super().__post_init__()
         self.carries = True
         sizes = as_int(self.p.q[-1]), as_int(self.p.v[-1])
-        self.deep, self.wide = (const(padded(n)) for n in sizes if n is not None)
+        self.deep, self.wide = (const(padded(n, self.p.row_block)) for n in sizes if n is not None)
 
     def _ordered(self, task: Stmt) -> Stmt:
         """Under a band the last rows see most keys, so they come first."""

@@ -59,7 +59,7 @@ class AttentionWork:
             # Persistent blocks share tiles of different lengths equally.
             busy = tiles / target.sm_count * self._wave_us(tile, mean, 1, target)
         longest = self._wave_us(tile, most, together, target)
-        return max(busy, longest, self._memory_us(target)) + self._combine_us(parts)
+        return max(busy, longest, self._memory_us(target)) + self._combine_us(parts, target)
 
     def _resident(self, tile: AttentionTile, parts: int, target: GpuTarget) -> int:
         """How many blocks an SM runs at a time."""
@@ -86,10 +86,11 @@ class AttentionWork:
         columns = self.rows * (self.deep + self.wide) + self.last_seen * (self.deep + self.wide)
         return MICRO * self.batches * columns * OPERAND_BYTES / target.memory_rate
 
-    def _combine_us(self, parts: int) -> float:
-        """The launch that combines the parts."""
+    def _combine_us(self, parts: int, target: GpuTarget) -> float:
+        """The launch that combines the parts, which are in the L2 if they fit."""
         if parts == 1:
             return 0.0
         moved = 2 * parts * self.batches * self.rows * self.wide * PART_BYTES
-        each = ATTENTION.us_per_combine + ATTENTION.us_per_part * parts
-        return each + moved / ATTENTION.combine_bytes_per_us
+        fits = moved // 2 <= target.l2
+        rate = ATTENTION.combine_bytes_per_us if fits else target.memory_rate / MICRO
+        return ATTENTION.us_per_combine + ATTENTION.us_per_part * parts + moved / rate

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tilewright.arith.expr import as_int, product
 from tilewright.core.dtypes import BF16, F16
 from tilewright.ops.attention.problem import Problem
-from tilewright.ops.attention.tiled_loops import WIDTHS, padded
+from tilewright.ops.attention.tiled_loops import GROUPED_ROWS, WIDTHS, padded
 from tilewright.passes.attention.attention_cost import AttentionTile, AttentionWork
 from tilewright.target.calibration.sm_90a import ATTENTION
 from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
@@ -26,9 +26,8 @@ KEYS, MORE_KEYS, FEWER_KEYS, FEWEST_KEYS = 64, 128, 32, 16
 WGMMA_WIDTH = 192
 # Registers of a thread besides fragments and what its copies take.
 WORKING_REGISTERS = 40
-# The rows of a warp-specialized kernel, the widest heads that leave it registers for `MORE_KEYS`,
-# and those that leave it registers for masks.
-WARP_SPECIALIZED_ROWS, WARP_SPECIALIZED_WIDTH, MASKED_WIDTH = 128, 128, 192
+# The widest heads that leave a warp-specialized kernel registers for `MORE_KEYS`, and for masks.
+WARP_SPECIALIZED_WIDTH, MASKED_WIDTH = 128, 192
 # The rows of one warp: the fewest of a tile.
 WARP_ROWS = 16
 # Thread blocks for each SM where it is unknown how long they take.
@@ -51,10 +50,11 @@ def attention_tile(target: GpuTarget, p: Problem) -> tuple[int, ...]:
     seen = _seen(p, rows, as_int(p.k[-2]))
     if seen is None:
         return _without_length(held, rows, batches)
-    work = AttentionWork(batches, rows, *seen, held.deep, held.wide)
     choices = [
         (work.us(tile, parts, target), tile.rows, tile.keys, parts)
         for tile in _tiles(held, p, rows)
+        for columns in ([padded(n, tile.rows) for n in known],)
+        for work in (AttentionWork(batches, rows, *seen, *columns),)
         for parts in range(1, min(ATTENTION.split_max, -(-seen[1] // tile.keys)) + 1)
     ]
     _, *tile, parts = min(choices, key=lambda choice: choice[0])
@@ -83,10 +83,10 @@ def _tiles(held: _Fragments, p: Problem, rows: int) -> Iterator[AttentionTile]:
         if height == ROWS[0] and widest <= KEYS and not masked:
             yield held.tile(height, MORE_KEYS, kind)
     loadable = all(_has_rows(p, operand) for operand in "qkv") and p.attrs.window_left < 0
-    fits = widest <= (MASKED_WIDTH if masked else WIDTHS[-1]) and not held.narrow
+    fits = widest <= (MASKED_WIDTH if masked else WIDTHS[-1])
     if held.target.has("setmaxnreg") and grouped and loadable and fits and rows > ROWS[0]:
         keys = MORE_KEYS if widest <= WARP_SPECIALIZED_WIDTH else KEYS
-        yield held.tile(WARP_SPECIALIZED_ROWS, keys, "warp_specialized")
+        yield held.tile(GROUPED_ROWS, keys, "warp_specialized")
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class _Fragments:
 
     @property
     def narrow(self) -> bool:
-        """Whether rows are shorter than wgmma and TMA read them."""
+        """Whether rows are shorter than wgmma reads them."""
         return min(self.deep, self.wide) < KEYS
 
     def tile(self, rows: int, keys: int, kind: str) -> AttentionTile:
