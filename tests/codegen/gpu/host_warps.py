@@ -58,6 +58,19 @@ define internal void @tw.copy.word(ptr %to, ptr %from) noinline {
   call void @tw.py.copy.word(i64 %n, ptr %to, ptr %from)
   ret void
 }
+@tw.zeros = internal constant [16 x i8] zeroinitializer, align 16
+define internal void @tw.copy.padded(ptr %to, ptr %from, i32 %bytes) noinline {
+  %all = icmp eq i32 %bytes, 16
+  %origin = select i1 %all, ptr %from, ptr @tw.zeros
+  call void @tw.copy(ptr %to, ptr %origin)
+  ret void
+}
+define internal void @tw.copy.word.padded(ptr %to, ptr %from, i32 %bytes) noinline {
+  %all = icmp eq i32 %bytes, 4
+  %origin = select i1 %all, ptr %from, ptr @tw.zeros
+  call void @tw.copy.word(ptr %to, ptr %origin)
+  ret void
+}
 define internal void @tw.commit() noinline {
   %n = call i64 @tw.number()
   call void @tw.py.commit(i64 %n, ptr null, ptr null)
@@ -137,6 +150,8 @@ _NAMES = {
     "llvm.nvvm.f2tf32.rna": "tw.tf32",
     "llvm.nvvm.cp.async.cg.shared.global.16": "tw.copy",
     "llvm.nvvm.cp.async.ca.shared.global.4": "tw.copy.word",
+    "llvm.nvvm.cp.async.cg.shared.global.16.s": "tw.copy.padded",
+    "llvm.nvvm.cp.async.ca.shared.global.4.s": "tw.copy.word.padded",
     "llvm.nvvm.cp.async.commit.group": "tw.commit",
     "llvm.nvvm.cp.async.wait.group": "tw.await",
 }

@@ -40,6 +40,24 @@ def test_others_stay(old: str, new: str) -> None:
     assert pad_shared(func) == func
 
 
+VECTORS = """func @f(A: f32[32, 16], out B: f32[16, 32]) {
+  for b in grid(1) {
+    alloc T: f32[32, 16] @shared
+    for y in thread(32) { for x in thread(4) { for v in vectorize(4) {
+      T[y, x * 4 + v] = A[y, x * 4 + v] } } }
+    for x2 in thread(32) { for k in unroll(16) { B[k, x2] = T[x2, k] } }
+  }
+}"""
+
+
+def test_rows_written_in_vectors_are_one_vector_longer() -> None:
+    after = pad_shared(parse_func(VECTORS))
+    assert [str(d) for d in buffers(after)["T"].shape] == ["32", "20"]
+    a, b = np.arange(512, dtype=np.float32).reshape(32, 16), np.zeros((16, 32), np.float32)
+    run_func(after, {"A": a, "B": b}, {})
+    np.testing.assert_array_equal(b, a.T)
+
+
 def test_single_values_have_no_rows() -> None:
     body = "alloc T: f32[] @shared\n T[] = 1.0\n B[] = T[]"
     func = parse_func(f"func @f(out B: f32[]) {{ for b in grid(1) {{ {body} }} }}")

@@ -46,6 +46,15 @@ def test_padded_copies_read_zeros_outside():
     np.testing.assert_array_equal(y, expected)
 
 
+def test_padded_copies_of_shorter_sources_end_in_zeros():
+    x = np.arange(1, 21, dtype=np.float32)
+    for count in (0, 1):
+        y = np.ones(6, np.float32)
+        tile = f"tile copy.padded y[2 : 1] <- x[7 : {count}]"
+        run("x: f32[20], out y: f32[6]", tile, x=x, y=y)
+        np.testing.assert_array_equal(y, [1, 1, x[7] * count, 1, 1, 1])
+
+
 def test_mma_adds_a_product_in_the_type_of_its_target():
     rng = np.random.default_rng(0)
     a = rng.integers(-100, 100, (3, 4)).astype(np.int8)

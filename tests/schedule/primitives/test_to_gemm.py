@@ -33,7 +33,7 @@ def test_a_convolution(sizes: tuple[int, int, int]) -> None:
     before = conv(*sizes)
     sch = Schedule(before)
     sch.to_gemm("conv", 4, 8, 2)
-    check_schedule(sch, before)
+    check_schedule(sch, before, exact=False)  # taps are summed before channels
 
 
 def test_refused() -> None:

@@ -1,10 +1,11 @@
-"""Padding of shared memory: rows one word longer, against bank conflicts.
+"""Padding of shared memory: rows one word or one vector longer, against bank conflicts.
 
     alloc T: f32[32, 32] @shared                   alloc T: f32[32, 33] @shared
     for x in thread(32) { ... T[x, i] ... }   →    for x in thread(32) { ... T[x, i] ... }
 
-With padding, the elements of a column lie in different banks. Rows that are read in vectors of more
-than a word, or by mma instructions, stay as they are.
+With padding, the elements of a column lie in different banks. Where rows are accessed in vectors,
+these stay aligned, and the vectors of a column lie in different banks. Rows that mma instructions
+read stay as they are.
 """
 
 from __future__ import annotations
@@ -28,31 +29,35 @@ def pad_shared(func: Func) -> Func:
 
     def padded(stmt: Stmt) -> Stmt:
         stmt = map_stmt(stmt, padded)
-        if isinstance(stmt, Alloc) and stmt.buffer.scope == "shared" and _is_read_by_columns(stmt):
-            *front, row = stmt.buffer.shape
-            more = const(max(1, WORD // stmt.buffer.dtype.bytes))
-            return replace(stmt, buffer=replace(stmt.buffer, shape=(*front, row + more)))
+        if isinstance(stmt, Alloc) and stmt.buffer.scope == "shared":
+            *front, row = stmt.buffer.shape or (const(0),)
+            more = _padding(stmt)
+            longer = replace(stmt.buffer, shape=(*front, row + more)) if more else stmt.buffer
+            return replace(stmt, buffer=longer)
         return stmt
 
     return replace(func, body=padded(func.body))
 
 
-def _is_read_by_columns(alloc: Alloc) -> bool:
-    buffer, found = alloc.buffer, False
+def _padding(alloc: Alloc) -> int:
+    """The elements that rows get more: none where threads do not read columns."""
+    buffer, by_columns, widest = alloc.buffer, False, 1
     row = as_int(buffer.shape[-1]) if len(buffer.shape) > 1 else None
     if row is None or row * buffer.dtype.bytes % (BANKS // 2):
-        return False
+        return 0
     for path, stmt in statements(alloc.body):
         around = [s for s in path if isinstance(s, For)]
-        accesses = _accesses(stmt, buffer)
         if isinstance(stmt, Tile) and buffer.name in set().union(*touched_buffers(stmt)):
-            return False
-        wide = [loop.extent for loop in around if loop.kind == "vectorize"]
-        if accesses and any((as_int(n) or WORD) * buffer.dtype.bytes > WORD for n in wide):
-            return False
-        threads = [loop.name for loop in around if loop.kind == THREAD]
-        found |= bool(threads) and any(_by_columns(x, threads[-1]) for x in accesses)
-    return found
+            return 0
+        for access in _accesses(stmt, buffer):
+            vectors = [loop for loop in around if loop.kind == "vectorize"]
+            if any(stride_of(access[-1], loop.name) not in (0, 1) for loop in vectors):
+                return 0
+            moving = (v for v in vectors if stride_of(access[-1], v.name) == 1)
+            widest = max([widest, *(as_int(v.extent) or 1 for v in moving)])
+            threads = [loop.name for loop in around if loop.kind == THREAD]
+            by_columns |= bool(threads) and _by_columns(access, threads[-1])
+    return max(widest, WORD // buffer.dtype.bytes) if by_columns else 0
 
 
 def _by_columns(indices: Sequence[Expr], thread: str) -> bool:

@@ -14,7 +14,8 @@
 
 One barrier for each k-tile is enough: behind it the copies of this k-tile are complete, and all
 threads are done with the stage of the one before, which the new copy takes. Copies of 16 or 4 bytes
-become `cp.async`; full tiles become TMA copies, counted by an mbarrier for each stage.
+become `cp.async`, without a branch where they are masked; tiles of a matrix become TMA copies,
+counted by an mbarrier for each stage.
 
 A machine without `cp.async` has two stages: a thread loads the next k-tile to registers,
 multiplies, and stores to shared memory what has come (`register_staging.py`). What does not fit its
@@ -28,7 +29,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var, const
+from tilewright.arith.expr import TRUE, Binary, Expr, Load, Select, Var, const
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.vector import Ramp
 from tilewright.core.dtypes import I64
@@ -65,7 +66,7 @@ from tilewright.ir.loop.walk import (
     statements_in,
     substitute_stmt,
 )
-from tilewright.schedule.intrin.nvidia.cp_async import CP_ASYNC
+from tilewright.schedule.intrin.nvidia.cp_async import CP_ASYNC, CP_ASYNC_PADDED
 from tilewright.schedule.intrin.nvidia.tma import mbarrier_init_name
 from tilewright.schedule.intrin.table import INTRINSICS
 
@@ -263,9 +264,11 @@ class _Pipeline:
         here, there = _vector(stmt.buffer, to), _vector(value.buffer, origin)
         if here is None or there is None:
             return stmt
-        copy = Tile("copy", here, (there,), CP_ASYNC[width])
-        nothing = Store(stmt.buffer, (to,), const(0, value.dtype))
-        return copy if mask is TRUE else If(mask, copy, nothing)
+        if mask is TRUE:
+            return Tile("copy", here, (there,), CP_ASYNC[width])
+        ((start, _),) = there.ranges
+        inside = Region(there.buffer, ((start, Select(mask, const(value.lanes), const(0))),))
+        return Tile("copy.padded", here, (inside,), CP_ASYNC_PADDED[width])
 
 
 def _vector(buffer: str, index: Expr) -> Region | None:

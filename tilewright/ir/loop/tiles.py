@@ -7,13 +7,14 @@
     } } }
 
 `fill` stores zeros; `copy` matches the dimensions longer than 1 of both sides in order and converts
-the type; `copy.padded` does so for a source that may reach beyond its buffer, where it reads zeros;
-`mma` multiplies matrices that are the last two dimensions of its regions, in the type of what it
-adds to, `mma.tn`, `mma.nt` and `mma.tt` with the first, the second or both of them transposed;
-`mma.packed` has the rows of the second matrix in groups whose elements lie side by side, `c[m, n]
-+= a[m, k] * b[k // g, n, k % g]`; `dot` adds to each element of a vector the product of one vector
-with a row of a matrix, `c[j] += a[k] * b[j, k]`; `map.exp`, `map.add` apply a function or operator
-element by element; `reduce.sum` combines the last dimension of its source into what it writes.
+the type; `copy.padded` does so for a source that may be shorter or reach beyond its buffer, and
+reads zeros there; `mma` multiplies matrices that are the last two dimensions of its regions, in the
+type of what it adds to, `mma.tn`, `mma.nt` and `mma.tt` with the first, the second or both of them
+transposed; `mma.packed` has the rows of the second matrix in groups whose elements lie side by
+side, `c[m, n] += a[m, k] * b[k // g, n, k % g]`; `dot` adds to each element of a vector the product
+of one vector with a row of a matrix, `c[j] += a[k] * b[j, k]`; `map.exp`, `map.add` apply a
+function or operator element by element; `reduce.sum` combines the last dimension of its source into
+what it writes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable, Mapping
 
 from tilewright.arith.expr import TRUE, Expr, Load, Var, as_int, binary, call, cast, const
 from tilewright.arith.operators import BINARY, CALLS, COMBINE
+from tilewright.arith.simplify import simplify
 from tilewright.core.errors import UnsupportedError, VerifyError
 from tilewright.ir.loop.nodes import Buffer, For, Region, Stmt, Store, Tile
 from tilewright.ir.loop.text import print_region
@@ -32,7 +34,7 @@ Loops = list[tuple[str, Expr]]
 
 def expand_tile(tile: Tile, buffers: Buffers, prefix: str = "t") -> Stmt:
     """The loops that do what `tile` does; loop names start with `prefix`."""
-    family = tile.op.partition(".")[0]
+    family = tile.op if is_padded_copy(tile) else tile.op.partition(".")[0]
     if family not in _EXPAND:
         raise UnsupportedError(
             "tile.expansion",
@@ -67,16 +69,26 @@ def _copy(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
     _, wanted = _elements(src, prefix)
     extents = [n for _, n in loops]
     _require(tile, extents == [n for _, n in _long(src)], "both sides of a copy have one shape")
-    inside = _inside(wanted, buffers[src.buffer]) if is_padded_copy(tile) else None
-    value = Load(src.buffer, wanted, buffers[src.buffer].dtype, inside)
+    value = Load(src.buffer, wanted, buffers[src.buffer].dtype)
     return loops, Store(tile.dst.buffer, indices, cast(buffers[tile.dst.buffer].dtype, value))
 
 
-def _inside(indices: tuple[Expr, ...], buffer: Buffer) -> Expr:
+def _copy_padded(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
+    _require(tile, len(tile.srcs) == 1, "copy has one source")
+    src = tile.srcs[0]
+    loops, indices = _elements(tile.dst, prefix)
+    offsets: list[Expr] = [Var(name) for name, _ in loops]
+    offsets = offsets or [const(0)] * len(_long(src))
+    _require(tile, len(offsets) == len(_long(src)), "both sides of a copy have one rank")
+    left = iter(offsets)
     inside: Expr = TRUE
-    for index, size in zip(indices, buffer.shape, strict=True):
-        inside = inside & (index < size)
-    return inside
+    wanted: list[Expr] = []
+    for (start, extent), size in zip(src.ranges, buffers[src.buffer].shape, strict=True):
+        offset: Expr = const(0) if as_int(extent) == 1 else next(left)
+        wanted.append(start + offset)
+        inside = inside & (offset < extent) & (wanted[-1] < size)
+    value = Load(src.buffer, tuple(wanted), buffers[src.buffer].dtype, simplify(inside))
+    return loops, Store(tile.dst.buffer, indices, cast(buffers[tile.dst.buffer].dtype, value))
 
 
 def _mma(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
@@ -191,6 +203,7 @@ def _element(region: Region, buffers: Buffers, *offsets: Expr) -> Load:
 _EXPAND: dict[str, Callable[[Tile, Buffers, str], tuple[Loops, Stmt]]] = {
     "fill": _fill,
     "copy": _copy,
+    "copy.padded": _copy_padded,
     "mma": _mma,
     "dot": _dot,
     "map": _map,

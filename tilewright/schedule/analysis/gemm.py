@@ -55,7 +55,23 @@ def match_gemm(block: Block, gemv: bool = False) -> GemmAxes | None:
     batch = tuple(it for it in axes if it.name in used_a & used_b)
     m = tuple(it for it in axes if it.name in used_a - used_b)
     n = tuple(it for it in axes if it.name in used_b - used_a)
-    return GemmAxes(batch, m, n, k, a, b) if n and (gemv or m) else None
+    return (
+        GemmAxes(batch, m, n, _windows_first(k, (*m, *n), a, b), a, b)
+        if n and (gemv or m)
+        else None
+    )
+
+
+def _windows_first(k: tuple[Iter, ...], own: tuple[Iter, ...], *operands: Expr) -> tuple[Iter, ...]:
+    """The axes of K, those of a window before those of channels.
+
+    Consecutive elements along K are then of one place in a window. Its axes and those of M or N
+    are in one index.
+    """
+    moving = {it.name for it in own}
+    used = [free_vars(i) for x in operands for i in operand_load(x).indices]
+    window = {it.name for it in k if any(it.name in names and names & moving for names in used)}
+    return tuple(sorted(k, key=lambda it: it.name not in window))
 
 
 def match_bf16_gemm(block: Block, constants: frozenset[str]) -> GemmAxes | None:

@@ -39,7 +39,7 @@ from tilewright.arith.expr import (
     product,
 )
 from tilewright.arith.simplify import prove, simplify
-from tilewright.arith.walk import rewrite, substitute
+from tilewright.arith.walk import free_vars, rewrite, substitute
 from tilewright.core.node import node
 from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter, Stmt, Store
@@ -120,12 +120,6 @@ def _axis(name: str, iters: Sequence[Iter], multiple: int) -> _Axis:
     return _Axis(name, tuple(iters), extent, padded)
 
 
-def _fits_buffer(indices: Sequence[Expr], buffer: Buffer, extents: Mapping[str, Expr]) -> bool:
-    """Whether all of some indices are in the bounds of a buffer."""
-    pairs = zip(indices, buffer.shape, strict=True)
-    return all(prove(index < size, extents) for index, size in pairs)
-
-
 class _Product:
     """The axes and operands of the GEMM that is built."""
 
@@ -179,8 +173,12 @@ class _Product:
         load = operand_load(operand)
         extents = {a.var.name: a.padded for a in axes}
         indices = tuple(simplify(substitute(i, self.values), extents) for i in load.indices)
-        fits = _fits_buffer(indices, self.known[load.buffer], extents)
-        first, second = (TRUE if fits and a is not self.k else a.inside for a in axes[1:])
+        shape = self.known[load.buffer].shape
+        fits = all(prove(i < size, extents) for i, size in zip(indices, shape, strict=True))
+        first, second = (
+            a.inside if a is self.k else TRUE if fits else self._bounds(a, load, indices, extents)
+            for a in axes[1:]
+        )
         mask = first & second
         if load.mask is not None:
             mask = mask & simplify(substitute(load.mask, self.values), extents)
@@ -188,6 +186,21 @@ class _Product:
         store = Store(to.name, tuple(a.var for a in axes), value)
         word = to.name.rpartition(".")[2]
         return self._nest(f"{self.block.name}.{word}", axes, store)
+
+    def _bounds(
+        self, axis: _Axis, load: Load, indices: Sequence[Expr], extents: Mapping[str, Expr]
+    ) -> Expr:
+        """The condition that an operand has elements at an index of M or N.
+
+        That may be more than are in the axis: rows may have room behind them.
+        """
+        if len(axis.iters) != 1 or load.mask is not None or axis.inside is TRUE:
+            return axis.inside
+        inside: Expr = TRUE
+        for index, size in zip(indices, self.known[load.buffer].shape, strict=True):
+            if axis.var.name in free_vars(index) and not prove(index < size, extents):
+                inside = inside & (index < size)
+        return inside
 
     def _summed(self) -> Stmt:
         left, right = (

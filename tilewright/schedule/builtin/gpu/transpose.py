@@ -16,6 +16,7 @@ from tilewright.arith.expr import Load, Var, as_int
 from tilewright.ir.loop.nodes import Block, Iter, Store
 from tilewright.schedule.analysis.blocks import (
     BlockGraph,
+    block_graph,
     flat_stride,
     loop_of,
     reads_of,
@@ -44,7 +45,7 @@ class TransposedRead:
 
 def transposed_read(block: Block, graph: BlockGraph) -> TransposedRead | None:
     """The one array that a block reads transposed, if it is worth a tile."""
-    last = _written_along(block)
+    last = _written_along(block, graph)
     found = []
     for load in reads_of(block):
         if uses(load, last.name) and flat_stride(load, graph.buffers[load.buffer], last.name) != 1:
@@ -53,17 +54,22 @@ def transposed_read(block: Block, graph: BlockGraph) -> TransposedRead | None:
     return found[0] if len(found) == 1 and len(loads) == 1 else None
 
 
-def _written_along(block: Block) -> Iter:
-    """The axis along which writes are contiguous; the last one where that is not plain."""
+def _written_along(block: Block, graph: BlockGraph) -> Iter:
+    """The axis along which writes are contiguous; the last one where there is none.
+
+    Rows may be in several dimensions, with room behind them.
+    """
     assert isinstance(block.body, Store)
-    to = block.body.indices[-1]
-    return next((it for it in spatial(block) if to is Var(it.name)), spatial(block)[-1])
+    to = graph.buffers[block.body.buffer]
+    place = Load(to.name, block.body.indices, to.dtype)
+    along = (it for it in spatial(block) if flat_stride(place, to, it.name) == 1)
+    return next(along, spatial(block)[-1])
 
 
 def _transposed(load: Load, block: Block, graph: BlockGraph) -> TransposedRead | None:
     """Whether each index is an axis, and the last one and the last axis are long enough."""
     axes = spatial(block)
-    by_name, last = {it.name: it for it in axes}, _written_along(block).name
+    by_name, last = {it.name: it for it in axes}, _written_along(block, graph).name
     names = [i.name if isinstance(i, Var) else "" for i in load.indices]
     if not all(name in by_name for name in names) or len({*names}) != len(names):
         return None
@@ -79,7 +85,7 @@ def _transposed(load: Load, block: Block, graph: BlockGraph) -> TransposedRead |
 
 def schedule_transpose(sch: Schedule, block: Block, read: TransposedRead) -> None:
     """Schedule a block that reads an array transposed."""
-    last = _written_along(block).name
+    last = _written_along(block, block_graph(sch.func)).name
     loops = {it.name: loop_of(it) for it in spatial(block)}
     copy = str(sch.cache_read(block.name, read.buffer, "shared"))
     side = SIDE * read.width

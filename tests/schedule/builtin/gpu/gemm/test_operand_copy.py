@@ -16,7 +16,7 @@ from tilewright.schedule.schedule import Schedule
         ("nn", "a", OperandCopy("mk", True, True)),
         ("tn", "a", OperandCopy("km", False, True)),
         ("nn", "b", OperandCopy("kn", False, True)),
-        ("nt", "b", OperandCopy("kn", True, False)),
+        ("nt", "b", OperandCopy("nk", True, True)),
     ],
 )
 def test_the_order_of_a_tile_and_its_vectors(order: str, side: str, expected: OperandCopy) -> None:

@@ -71,6 +71,12 @@ def _scheduled_windows(*sizes: int) -> tuple[Func, ScheduledFunc]:
     return func, schedule_for_gpu(func, constants, H200)
 
 
+def test_all_words_of_a_k_tile_are_of_one_place_of_a_window() -> None:
+    func, result = _scheduled_windows(2, 30, 70, 16)
+    assert 'pad_reduction("conv' in str(result.trace)
+    on_threads(func, result.func, {})
+
+
 def test_few_windows_are_summed_each_by_itself() -> None:
     func, result = _scheduled_windows(1, 33, 4, 8)
     assert result.rule == "gpu.rowwise"

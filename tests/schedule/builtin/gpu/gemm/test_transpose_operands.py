@@ -14,7 +14,7 @@ from tests.schedule.builtin.gpu.scheduled import H200
 from tilewright.core.dtypes import F32, I8, U8
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
-from tilewright.ir.loop.walk import loops
+from tilewright.ir.loop.walk import buffers, loops
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.builtin.gpu.gemm import transpose_operands
@@ -33,7 +33,8 @@ def launched(func: Func) -> int:
         ((4096, 4096, 4096), "nt", 3),
         ((4096, 4096, 4096), "tn", 1),
         ((512, 768, 64), "nn", 1),
-        ((4094, 4096, 4096), "nn", 1),
+        ((4094, 4096, 4096), "nn", 2),
+        ((2457, 1629, 1223), "nt", 3),
     ],
 )
 def test_what_lies_along_the_depth_is_turned_where_there_is_much_to_multiply(
@@ -45,12 +46,24 @@ def test_what_lies_along_the_depth_is_turned_where_there_is_much_to_multiply(
 
 
 @pytest.mark.parametrize("order", ["nn", "nt", "tt"])
-def test_meaning(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transpose_operands, "MAX_SHARE_A", 1e9)
-    monkeypatch.setattr(transpose_operands, "MAX_SHARE_B", 1e9)
-    func, scheduled = the_kernel(dense(36, 40, 33, F32, order))
+@pytest.mark.parametrize("sizes", [(36, 40, 33), (37, 43, 36)])
+def test_meaning(order: str, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    for share in ("MAX_SHARE_A", "MAX_SHARE_B", "MAX_SHARE_WORDS"):
+        monkeypatch.setattr(transpose_operands, share, 1e9)
+    func, scheduled = the_kernel(dense(*sizes, F32, order))
     assert launched(scheduled) > 1
     on_threads(func, scheduled, {})
+
+
+def test_odd_rows_get_room_for_whole_vectors() -> None:
+    _, scheduled = the_kernel(dense(2457, 1629, 1223, F32, "nt"))
+    shapes = {b.name: [str(d) for d in b.shape] for b in buffers(scheduled).values()}
+    assert shapes["x0.global"] == ["1223", "408", "4"]
+    vectors = [loop for loop in loops(scheduled.body) if loop.kind == "vectorize"]
+    assert [n for n in ("left", "right") if any(f".{n}." in v.name for v in vectors)] == [
+        "left",
+        "right",
+    ]
 
 
 @pytest.mark.parametrize(

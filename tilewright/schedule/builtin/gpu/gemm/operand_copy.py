@@ -1,7 +1,7 @@
 """How threads copy tiles of the operands of a GEMM to shared memory, and in which order they lie.
 
-A K-major A stays K-major; a K-major B is transposed on its way, a few words of K by a few rows at a
-time. Contiguous and aligned axes are copied in vectors.
+What is K-major stays so where its rows are aligned: they are copied in vectors. Other K-major
+operands are transposed on their way, a few words of K by a few rows at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tilewright.arith.expr import Expr, Load, Var, ceildiv
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, Buffer, Iter
-from tilewright.schedule.analysis.blocks import block_graph, flat_index, in_groups
+from tilewright.schedule.analysis.blocks import block_graph, flat_index, flat_stride, in_groups
 from tilewright.schedule.analysis.gemm import is_k_major, match_gemm, operand_load
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import VECTOR_ELEMENTS
 from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
@@ -41,45 +41,52 @@ def copy_of(
 ) -> OperandCopy:
     """How tiles of so many rows or columns of an operand are copied.
 
-    A K-major A stays so: threads read vectors along K.
+    A K-major operand of aligned rows stays so: threads read vectors along K.
     """
     gemm = match_gemm(block)
     assert gemm is not None
     axes, letter = (gemm.m, "m") if side == "a" else (gemm.n, "n")
-    k_major = is_k_major(block, buffers, side)
     load = operand_load(gemm.a if side == "a" else gemm.b)
+    along_k = is_k_major(block, buffers, side)
+    # Windows are as near along both.
+    k_major = along_k and flat_stride(load, buffers[load.buffer], axes[-1].name) != 1
     axis = (gemm.k if k_major else axes)[-1]
     padded = (
         axis.extent if k_major or len(axes) > 1 else simplify(ceildiv(axis.extent, size) * size)
     )
     vectors = is_vectorizable(load, buffers[load.buffer], axis, padded)
-    stays = k_major and vectors and side == "a"
-    return OperandCopy(
-        f"{letter}k" if stays else f"k{letter}", k_major, vectors and k_major == stays
-    )
+    stays = k_major and vectors
+    return OperandCopy(f"{letter}k" if stays else f"k{letter}", k_major, vectors)
 
 
 def is_vectorizable(load: Load, buffer: Buffer, axis: Iter, padded: Expr) -> bool:
     """Whether an axis is contiguous, and all its vectors are aligned and full.
 
     The axis may be several in one, of which the last is a multiple of vectors. The last vector may
-    end behind the axis, as far as `padded`, where the buffer has elements there.
+    end behind the axis, as far as `padded`, where the buffer has elements there. Vectors may be
+    masked as a whole, where they do not cross the end of a dimension.
     """
-    flat, extents = in_groups(
-        flat_index(load, buffer), replace(axis, extent=padded), VECTOR_ELEMENTS
-    )
+    grouped = replace(axis, extent=padded)
+    flat, extents = in_groups(flat_index(load, buffer), grouped, VECTOR_ELEMENTS)
     inner = Var(list(extents)[-1])
     start = simplify(flat - inner, extents)
     plain = load.mask is None and inner.name not in free_vars(start)
     full = prove((axis.extent % VECTOR_ELEMENTS).eq(0)) or (
         prove((padded % VECTOR_ELEMENTS).eq(0))
         and all(
-            prove(i < size, {axis.name: padded})
+            prove(i < size, {axis.name: padded}) or _is_alike(i, size, grouped)
             for i, size in zip(load.indices, buffer.shape, strict=True)
             if axis.name in free_vars(i)
         )
     )
     return plain and full and prove((start % VECTOR_ELEMENTS).eq(0), extents)
+
+
+def _is_alike(index: Expr, size: Expr, axis: Iter) -> bool:
+    """Whether an index is in bounds for all elements of a vector, or for none."""
+    by_vectors, extents = in_groups(index, axis, VECTOR_ELEMENTS)
+    inner = list(extents)[-1]
+    return inner not in free_vars(by_vectors) or prove(by_vectors < size, extents)
 
 
 def copy_operand(sch: Schedule, name: str, step: str, way: OperandCopy, threads: int) -> None:

@@ -8,15 +8,16 @@
       thread (y, x): result = epilogue(C)
 
 A thread has vectors of four rows and columns, neighbouring threads neighbouring ones: their reads
-of shared memory have no bank conflicts. A K-major A stays K-major; then threads have single rows,
-and read vectors along K. `transpose_operands.py` transposes operands before.
+of shared memory have no bank conflicts. What is K-major, in aligned rows, stays so; then threads
+have single rows or columns, and read vectors along K. `transpose_operands.py` transposes operands
+before.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from tilewright.arith.expr import Load
+from tilewright.arith.expr import Load, as_int
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.annotations import MIN_BLOCKS_PER_SM, PIPELINE_STAGES
 from tilewright.ir.loop.nodes import Buffer, Iter, Store
@@ -25,13 +26,19 @@ from tilewright.schedule.analysis.blocks import (
     flat_stride,
     typical_extent,
 )
+from tilewright.schedule.analysis.gemm import match_gemm
 from tilewright.schedule.builtin.gpu.gemm.operand_copy import (
     copy_of,
     copy_operand,
     is_vectorizable,
 )
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import VECTOR_ELEMENTS, SimtTile, SimtTiles
-from tilewright.schedule.builtin.gpu.gemm.split_k import schedule_split_k
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
+    VECTOR_ELEMENTS,
+    SimtTile,
+    SimtTiles,
+    has_im2col,
+)
+from tilewright.schedule.builtin.gpu.gemm.split_k import MAX_ROUNDING, schedule_split_k
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import SIMT
 from tilewright.target.gpu import GpuTarget
@@ -54,8 +61,25 @@ def schedule_simt(sch: Schedule, name: str, found: SimtTiles, target: GpuTarget)
     most = min(target.max_pipeline_stages or MAX_STAGES, target.max_shared_per_block // stage)
     fitting = max(tile.stages, most)
     stages = sch.choose(f"{name}.stages", tile.stages, lambda: range(2, fitting + 1))
+    _pad_channels(sch, name, tile)
     tiles = partial(_schedule_tiles, sch, tile, stages)
     schedule_split_k(sch, name, tile.split_k, tile.block_k, tiles, target)
+
+
+def _pad_channels(sch: Schedule, name: str, tile: SimtTile) -> None:
+    """Round channels up to whole k-tiles, where that adds little.
+
+    All words of a k-tile are then of one place in a window: it is computed, and compared with the
+    borders of the image, once for each column of the tile.
+    """
+    gemm = match_gemm(block_graph(sch.func).block(name))
+    assert gemm is not None
+    *window, channels = gemm.k
+    count = as_int(channels.extent)
+    if window and count is not None and has_im2col(gemm):
+        padded = -(-count // tile.block_k) * tile.block_k
+        if padded <= MAX_ROUNDING * count:
+            sch.pad_reduction(name, channels.name, tile.block_k)
 
 
 def _schedule_tiles(sch: Schedule, tile: SimtTile, stages: int, name: str, reader: str) -> None:
@@ -64,7 +88,8 @@ def _schedule_tiles(sch: Schedule, tile: SimtTile, stages: int, name: str, reade
     left = copy_of(graph.block(name), graph.buffers, "a", tile.block_m)
     right = copy_of(graph.block(name), graph.buffers, "b", tile.block_n)
     sch.to_gemm(name, *tile.sides, left.order, right.order)
-    rows, columns = tile.m_split(VECTOR_ELEMENTS if left.order == "km" else 1), tile.n_split()
+    rows = tile.m_split(VECTOR_ELEMENTS if left.order == "km" else 1)
+    columns = tile.n_split(VECTOR_ELEMENTS if right.order == "kn" else 1)
     m0, m1, y0, y1, m2 = sch.split(f"{name}.m", [None, *rows])
     n0, n1, x0, x1, n2 = sch.split(f"{name}.n", [None, *columns])
     k0, k1 = sch.split(f"{name}.k", [None, tile.block_k])
@@ -73,11 +98,11 @@ def _schedule_tiles(sch: Schedule, tile: SimtTile, stages: int, name: str, reade
         sch.bind(loop, "thread")
     for loop in (k1, m1, m2, n1):
         sch.unroll(loop)
-    sch.vectorize(n2)
+    _contiguous(sch, n2, columns)
     grid = sch.fuse(f"{name}.b", m0, n0)
     sch.bind(grid, "grid")
-    lean = left.order == "km" and left.vectors and right.vectors
-    # Scalar copies, and a K-major A, take more registers.
+    lean = (left.order, right.order) == ("km", "kn") and left.vectors and right.vectors
+    # Scalar copies, and K-major operands, take more registers.
     resident = tile.blocks_per_sm if lean else max(1, tile.blocks_per_sm - 1)
     least = sch.choose(f"{name}.min_blocks", resident, lambda: range(1, tile.blocks_per_sm + 1))
     sch.annotate(grid, MIN_BLOCKS_PER_SM.key, least)
@@ -85,7 +110,10 @@ def _schedule_tiles(sch: Schedule, tile: SimtTile, stages: int, name: str, reade
     copy_operand(sch, f"{name}.right", k0, right, tile.threads)
     sch.decompose_reduction(name, k0)
     sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "register")
-    write = _epilogue_through_shared if _needs_shared_epilogue(sch, reader) else _epilogue
+    # Of single columns, neighbouring threads have neighbours: whole sectors but for the first.
+    single = right.order == "nk"
+    through_shared = not single and _needs_shared_epilogue(sch, reader)
+    write = _epilogue_through_shared if through_shared else _epilogue
     write(sch, reader, grid, rows, columns)
     sch.annotate(k0, PIPELINE_STAGES.key, stages)
 
@@ -103,7 +131,7 @@ def _epilogue(
     for loop in (m1, m2, n1):
         sch.unroll(loop)
     if writes_vectors(sch, name):
-        sch.vectorize(n2)
+        _contiguous(sch, n2, column_parts)
     else:
         sch.unroll(n2)
 
@@ -137,6 +165,11 @@ def _epilogue_through_shared(
     sch.bind(thread, "thread")
     for loop in (step, part):
         sch.unroll(loop)
+
+
+def _contiguous(sch: Schedule, loop: str, column_parts: list[int]) -> None:
+    """The loop over the neighbouring columns of a thread, of which there may be only one."""
+    (sch.vectorize if column_parts[-1] > 1 else sch.unroll)(loop)
 
 
 def _needs_shared_epilogue(sch: Schedule, name: str) -> bool:

@@ -98,9 +98,9 @@ class SimtTile:
         lanes = LANES[0]
         return [self.block_m // (self.threads_m * vector), self.threads_m // lanes, lanes, vector]
 
-    def n_split(self) -> list[int]:
+    def n_split(self, vector: int) -> list[int]:
         """The same factors of N."""
-        lanes, vector = LANES[1], VECTOR_ELEMENTS
+        lanes = LANES[1]
         return [self.block_n // (self.threads_n * vector), self.threads_n // lanes, lanes, vector]
 
 
@@ -137,13 +137,13 @@ def simt_tiles_of(block: Block, target: GpuTarget) -> SimtTiles | None:
     if k < MIN_K or min(m, n) < MIN_SIDE:
         return None
     fitting = [t for tile in SIMT_TILES if (t := tile.on(target)) is not None]
-    if _has_im2col(gemm) and not target.has("cp.async"):
+    if has_im2col(gemm) and not target.has("cp.async"):
         # What is copied word by word waits in registers.
         limit = target.registers_per_thread
         fitting = [t for t in fitting if _registers_of_words(t) + t.words <= limit]
     split = [c for t in fitting for c in _with_split_k(_looping(t, k), block, target)]
     best = min(split, key=lambda t: _seconds(t, sizes, target))
-    if _has_im2col(gemm) and _tiles_per_sm(best, sizes, target) <= 1:
+    if has_im2col(gemm) and _tiles_per_sm(best, sizes, target) <= 1:
         alike = [t for t in split if replace(t, split_k=best.split_k) == best]
         single = [t for t in alike if _tiles_per_sm(t, sizes, target) == 1]
         best = min(single, key=lambda t: _im2col_seconds(t, sizes, target))
@@ -159,7 +159,7 @@ def _registers_of_words(tile: SimtTile) -> int:
     return accumulators + COPY_REGISTERS * tile.words + WORKING_REGISTERS
 
 
-def _has_im2col(gemm: GemmAxes) -> bool:
+def has_im2col(gemm: GemmAxes) -> bool:
     """Whether an operand is an im2col matrix, or masked (zero padding)."""
     sides = ((gemm.a, gemm.m), (gemm.b, gemm.n))
     return any(
@@ -173,7 +173,7 @@ def prefers_rowwise(block: Block, tile: SimtTile, target: GpuTarget) -> bool:
     gemm = match_gemm(block)
     assert gemm is not None
     batch, m, n, k = sizes = tuple(map(size_of, (gemm.batch, gemm.m, gemm.n, gemm.k)))
-    if min(m, n) >= TIMES.min_side or not _has_im2col(gemm):
+    if min(m, n) >= TIMES.min_side or not has_im2col(gemm):
         return False
     sums = batch * m * n
     waves = -(
