@@ -192,6 +192,8 @@ GPU_MODELS: dict[str, str] = {
         { z = MatMul(x, y) }""",
     "gemm_skinny": """(float[128, 3072] x, float[3072, 768] y, float[768] B)
         => (float[128, 768] z) { a = MatMul(x, y)  z = Add(a, B) }""",
+    "gemm_thin": """(float[4, 4090] x, float[4096, 4090] y) => (float[4, 4096] z) {
+        t = Transpose <perm=[1, 0]> (y)  a = MatMul(x, t)  z = Relu(a) }""",
     "gemm_epilogue": """(float[6304, 768] x, float[768, 3072] y, float[3072] B)
         => (float[6304, 3072] z) { a = MatMul(x, y)  b = Add(a, B)  z = Gelu(b) }""",
     "gemm_f16_persistent": """(float16[3072, 1024] x, float16[1024, 3072] y)

@@ -34,6 +34,7 @@ from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
     simt_tiles_of,
 )
 from tilewright.schedule.builtin.gpu.gemm.tensor_core import schedule_tensor_core
+from tilewright.schedule.builtin.gpu.gemm.thin import ThinPlan, plan_thin, schedule_thin
 from tilewright.schedule.builtin.gpu.gemm.transpose_operands import transpose_operands
 from tilewright.schedule.builtin.gpu.injective import schedule_injective
 from tilewright.schedule.builtin.gpu.opaque import schedule_opaque
@@ -276,13 +277,15 @@ def _schedule_one_sum(
     graph = without(block_graph(sch.func), done)
     if not spatial(graph.block(name)) or not _same_elements(graph, _position(graph, name)):
         return ""
-    if products:
+    thin = plan_thin(graph.block(name), graph.buffers, target) if products else None
+    if products and thin is None:
         transpose_operands(sch, name, target)
         graph = without(block_graph(sch.func), done)
     block, position = graph.block(name), _position(graph, name)
     after = graph.blocks[position + 1 :]
     matrix = tensor_core_tiles_of(block, graph.buffers, target, after) if products else None
-    found = simt_tiles_of(block, target) if products and matrix is None else matrix
+    tiles = simt_tiles_of(block, target) if products and matrix is None else matrix
+    found = thin or tiles
     if products and (found is None or not _choose_tiles(sch, graph, block, found, target)):
         return ""
     for b in graph.blocks[:position]:
@@ -291,6 +294,9 @@ def _schedule_one_sum(
         sch.inline(b.name)
     if position == len(graph.blocks) - 1:
         sch.cache_write(name, "local")
+    if isinstance(found, ThinPlan):
+        schedule_thin(sch, name, found)
+        return "gemm"
     if isinstance(found, TensorCoreTiles):
         schedule_tensor_core(sch, name, found, target)
         return "gemm"
@@ -309,7 +315,7 @@ def _choose_tiles(
     sch: Schedule,
     graph: BlockGraph,
     block: Block,
-    found: SimtTiles | TensorCoreTiles,
+    found: SimtTiles | TensorCoreTiles | ThinPlan,
     target: GpuTarget,
 ) -> bool:
     """Whether a GEMM is computed in tiles: one of few rows or columns may be faster row-wise."""
