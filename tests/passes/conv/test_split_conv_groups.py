@@ -46,9 +46,20 @@ def test_others_are_left_alone(groups, inside, layout):
     assert split_conv_groups(graph, ON_CPU) is graph
 
 
-def test_a_gpu_has_groups_of_channels_last_only():
-    first, last = (_graph(2, 2, layout) for layout in ("channels_first", "channels_last"))
-    assert split_conv_groups(first, ON_GPU) is first
+@for_each(
+    ("filters", "inside", "kernel", "split"),
+    [(4, 2, 3, False), (16, 2, 3, True), (4, 8, 3, True), (2, 8, 3, False), (8, 8, 1, False)],
+)
+def test_a_gpu_has_groups_that_fill_tiles(filters, inside, kernel, split):
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 2, 3 * inside, 6, 5))
+    weights = RNG.standard_normal((3 * filters, inside, kernel, kernel)).astype(np.float32)
+    attrs = ConvAttrs((2, 1), (1, 0, 1, 2), (1, 1), "channels_first", 3)
+    graph = g.graph(g.add("conv", x, g.constant(weights), attrs=attrs))
+    after = split_conv_groups(graph, ON_GPU)
+    assert ("group_conv" in [n.op for n in after.nodes]) == split
+    assert_same_results(graph, after, rtol=1e-4)
+    last = _graph(2, 2, "channels_last")
     assert split_conv_groups(last, ON_GPU) is not last
 
 

@@ -3,12 +3,14 @@
     conv[groups](x, w)   →   reshape(group_conv(reshape(x), reshape(w)))
 
 A formula over all channels would compute a channel's group by division, and no operand could be
-reused between the columns of a tile. Depthwise convolutions, one channel a group, are not changed.
+reused between the columns of a tile. Depthwise convolutions, one channel a group, are not changed;
+on a GPU, neither are groups of few filters that come first.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.ir.graph.nodes import Graph, Node
@@ -24,10 +26,13 @@ from tilewright.target.target import Target
 
 # Vectors of a line of which most are copied whole: the first and the last contain padding.
 MIN_VECTORS = 3
+# The filters of a group that fill a tile of a GEMM on a GPU, where channels come first; the terms
+# of a sum from which a tile that is not full pays, too, and its fewest filters.
+FULL_TILE, MIN_TERMS, MIN_FILTERS = 16, 64, 4
 
 
 def split_conv_groups(graph: Graph, context: PassContext) -> Graph:
-    """Make the groups of convolutions an axis; on a GPU of channels-last ones, for tensor cores."""
+    """Make the groups of convolutions an axis: the batch of a GEMM."""
     return rewrite_graph(graph, partial(_rule, context.target), of=("conv",))
 
 
@@ -35,12 +40,14 @@ def _rule(target: Target, g: Rewriter, n: Node) -> str | None:
     attrs = n.attrs
     if not isinstance(attrs, ConvAttrs) or isinstance(attrs, ConvTransposeAttrs):
         return None
-    layouts = ("channels_last",) if isinstance(target, GpuTarget) else LAYOUTS
-    if attrs.groups == 1 or attrs.layout not in layouts:
+    if attrs.groups == 1 or attrs.layout not in LAYOUTS:
         return None
     w = g.type(n.inputs[1])
     inside, filters = as_int(w.shape[1]), as_int(w.shape[0])
     if inside is None or inside == 1 or filters is None:
+        return None
+    first = attrs.layout == "channels_first"
+    if first and isinstance(target, GpuTarget) and not _fills_tiles(w.shape, attrs.groups):
         return None
     groups = const(attrs.groups)
     weights = _reshaped(g, n.inputs[1], (groups, const(filters // attrs.groups), *w.shape[1:]))
@@ -52,6 +59,13 @@ def _rule(target: Target, g: Rewriter, n: Node) -> str | None:
         data = _in_groups(g, n.inputs[0], groups, w.shape[1], cpu)
         result = g.add("group_conv", data, weights, attrs=_window(attrs))
     return g.add("reshape", result, attrs=ReshapeAttrs(n.type.shape))
+
+
+def _fills_tiles(weights: Shape, groups: int) -> bool:
+    """Whether the products of each group are worth tiles of a GEMM."""
+    each = (as_int(weights[0]) or 0) // groups
+    terms = prod(as_int(n) or 1 for n in weights[1:])
+    return each >= FULL_TILE or (each >= MIN_FILTERS and terms >= MIN_TERMS)
 
 
 def _in_groups(g: Rewriter, x: str, groups: Expr, each: Expr, cpu: CpuTarget | None) -> str:
