@@ -30,6 +30,7 @@ declare void @tw.py.ldmatrix(i64, ptr, ptr)
 declare void @tw.py.ldmatrix.trans(i64, ptr, ptr)
 declare void @tw.py.copy(i64, ptr, ptr)
 declare void @tw.py.copy.word(i64, ptr, ptr)
+declare void @tw.py.copy.half(i64, ptr, ptr)
 declare void @tw.py.commit(i64, ptr, ptr)
 declare void @tw.py.await(i64, ptr, ptr)
 define internal i64 @tw.number() noinline {
@@ -63,6 +64,17 @@ define internal void @tw.copy.padded(ptr %to, ptr %from, i32 %bytes) noinline {
   %all = icmp eq i32 %bytes, 16
   %origin = select i1 %all, ptr %from, ptr @tw.zeros
   call void @tw.copy(ptr %to, ptr %origin)
+  ret void
+}
+define internal void @tw.copy.half(ptr %to, ptr %from) noinline {
+  %n = call i64 @tw.number()
+  call void @tw.py.copy.half(i64 %n, ptr %to, ptr %from)
+  ret void
+}
+define internal void @tw.copy.half.padded(ptr %to, ptr %from, i32 %bytes) noinline {
+  %all = icmp eq i32 %bytes, 8
+  %origin = select i1 %all, ptr %from, ptr @tw.zeros
+  call void @tw.copy.half(ptr %to, ptr %origin)
   ret void
 }
 define internal void @tw.copy.word.padded(ptr %to, ptr %from, i32 %bytes) noinline {
@@ -150,6 +162,8 @@ _NAMES = {
     "llvm.nvvm.f2tf32.rna": "tw.tf32",
     "llvm.nvvm.cp.async.cg.shared.global.16": "tw.copy",
     "llvm.nvvm.cp.async.ca.shared.global.4": "tw.copy.word",
+    "llvm.nvvm.cp.async.ca.shared.global.8": "tw.copy.half",
+    "llvm.nvvm.cp.async.ca.shared.global.8.s": "tw.copy.half.padded",
     "llvm.nvvm.cp.async.cg.shared.global.16.s": "tw.copy.padded",
     "llvm.nvvm.cp.async.ca.shared.global.4.s": "tw.copy.word.padded",
     "llvm.nvvm.cp.async.commit.group": "tw.commit",
@@ -366,6 +380,7 @@ _FUNCTIONS = {
     },
     "tw.py.copy": partial(_on_copy, 16),
     "tw.py.copy.word": partial(_on_copy, 4),
+    "tw.py.copy.half": partial(_on_copy, 8),
     "tw.py.commit": _on_commit,
     "tw.py.await": _on_await,
 }

@@ -13,7 +13,7 @@
                                             }
 
 One barrier for each k-tile is enough: behind it the copies of this k-tile are complete, and all
-threads are done with the stage of the one before, which the new copy takes. Copies of 16 or 4 bytes
+threads are done with the stage of the one before, which the new copy takes. Copies of 4 to 16 bytes
 become `cp.async`, without a branch where they are masked; tiles of a matrix become TMA copies,
 counted by an mbarrier for each stage.
 
@@ -249,7 +249,7 @@ class _Pipeline:
         return select_stage(counted, sizes, stage)
 
     def _cp_async(self, stmt: Stmt) -> Stmt:
-        """Copies of 16 or 4 bytes as cp.async."""
+        """Copies of 4, 8 or 16 bytes as cp.async."""
         stmt = map_stmt(stmt, self._cp_async)
         if not isinstance(stmt, Store) or stmt.mask is not None or stmt.buffer not in self.buffers:
             return stmt

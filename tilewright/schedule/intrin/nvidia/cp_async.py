@@ -1,4 +1,4 @@
-"""`cp.async`: a thread copies 4 or 16 bytes from global to shared memory and does not wait.
+"""`cp.async`: a thread copies 4, 8 or 16 bytes from global to shared memory and does not wait.
 
 A padded copy is given how many of its elements there are, all or none; the others are zero, and
 their memory is not touched. So a condition needs no branch.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tilewright.schedule.intrin.intrinsic import Intrinsic, function_text
 
-CP_ASYNC = {16: "cp_async_16", 4: "cp_async_4"}
+CP_ASYNC = {16: "cp_async_16", 8: "cp_async_8", 4: "cp_async_4"}
 """The intrinsics by their number of bytes."""
 CP_ASYNC_PADDED = {size: f"{name}_padded" for size, name in CP_ASYNC.items()}
 """Those of padded copies."""
@@ -51,7 +51,11 @@ def _pattern(name: str, dtype: str, count: int) -> str:
     )
 
 
-_FORMS = {16: ("bf16", 8, "cg.shared.global.16"), 4: ("f32", 1, "ca.shared.global.4")}
+_FORMS = {
+    16: ("bf16", 8, "cg.shared.global.16"),
+    8: ("bf16", 4, "ca.shared.global.8"),
+    4: ("f32", 1, "ca.shared.global.4"),
+}
 CP_ASYNC_COPIES: dict[str, Intrinsic] = {
     **{CP_ASYNC[size]: _copy(CP_ASYNC[size], *form) for size, form in _FORMS.items()},
     **{

@@ -137,6 +137,8 @@ def grouped_first(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param((64, 64, 320), BF16, "nn", H200, marks=pytest.mark.slow),
         ((64, 64, 128), F16, "nt", H200),
         ((40, 9, 77), F16, "nn", H200),
+        ((40, 36, 77), F16, "nn", H200),
+        ((9, 34, 76), F16, "nt", A100),
         ((40, 41, 64), BF16, "nt", H200),
         ((2, 64, 72), BF16, "nn", H200),
         ((40, 4, 1024), BF16, "nt", H200),

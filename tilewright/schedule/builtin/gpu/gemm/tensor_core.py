@@ -50,7 +50,7 @@ from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     TensorCoreTile,
     TileScheduler,
 )
-from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
+from tilewright.schedule.builtin.gpu.smem_copy import aligned_elements, copy_by_threads
 from tilewright.schedule.intrin.nvidia import fragment_shuffle
 from tilewright.schedule.intrin.nvidia.mma import MMA_M, VECTOR_ELEMENTS
 from tilewright.schedule.intrin.nvidia.mma_types import kind_of
@@ -261,8 +261,10 @@ def _tma_load(sch: Schedule, name: str, step: str) -> None:
 def _copy_tile(sch: Schedule, name: str, step: str, tile: TensorCoreTile) -> None:
     """Copy a tile of an operand to shared memory by all threads."""
     axes = sch.compute_at(name, step)
-    sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "shared")
-    copy_by_threads(sch, axes, tile.threads, tile.vector_elements)
+    graph = block_graph(sch.func)
+    sch.set_scope(graph.block(name).writes[0].buffer, "shared")
+    vector = aligned_elements(graph.block(name), graph.buffers, tile.vector_elements)
+    copy_by_threads(sch, axes, tile.threads, vector)
 
 
 def _epilogue(sch: Schedule, name: str, grid: str, tile: TensorCoreTile) -> None:
