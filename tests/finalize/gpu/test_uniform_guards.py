@@ -54,6 +54,11 @@ def test_the_last_of_unrolled_iterations_is_tested_first() -> None:
     ) in text
 
 
+def test_the_last_block_is_told_from_the_others() -> None:
+    text = _check("for p in unroll(4) { if b * 20 + p * 8 + t < 30 { s[0] += x[p, t % 5] } }")
+    assert "if b * 20 + t < 6 { for p in unroll(4) { s[0] += x[p, t % 5] } } else {" in text
+
+
 def test_a_guard_of_whole_vectors_is_one_of_the_first_element() -> None:
     text = _check(
         "for k in serial(9) { for p in unroll(2) { if k * 4 + p < 32 & t < 5 {"

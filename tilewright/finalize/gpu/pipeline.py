@@ -11,6 +11,7 @@ from tilewright.finalize.expand_tiles import expand_tiles
 from tilewright.finalize.flatten import flatten
 from tilewright.finalize.gpu.distribute_registers import distribute_registers
 from tilewright.finalize.gpu.grid_sync import lower_grid_sync
+from tilewright.finalize.gpu.loads_first import loads_first
 from tilewright.finalize.gpu.pad_shared import pad_shared
 from tilewright.finalize.gpu.place_barriers import place_barriers
 from tilewright.finalize.gpu.promote_registers import promote_registers
@@ -47,6 +48,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("stream-k", stream_k),
         ("flatten", flatten),
         ("uniform-guards", uniform_guards),
+        ("loads-first", loads_first),
         ("vectorize", vectorize),
         ("unroll", unroll),
         ("expand-math", expand_on_gpu),

@@ -10,8 +10,8 @@
 
 A guard that does not depend on a loop goes out of it, and one that holds for all of its iterations
 or for none, as that of a vector in a row of whole vectors. One that does depend on an unrolled
-loop, and on a serial one around it, is tested for the last iteration first: nearly always it holds,
-and the loads of all iterations go out before the first one is there.
+loop, and on a serial one or the grid around it, is tested for the last iteration first: nearly
+always it holds, and the loads of all iterations go out before the first one is there.
 """
 
 from __future__ import annotations
@@ -24,36 +24,56 @@ from tilewright.arith.affine import stride_of, to_affine
 from tilewright.arith.expr import TRUE, Binary, Expr, Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import conjuncts, free_vars, loads, substitute
+from tilewright.core.node import node
 from tilewright.ir.loop.nodes import For, Func, If, Stmt
-from tilewright.ir.loop.thread_mapping import THREAD
-from tilewright.ir.loop.walk import map_stmt
+from tilewright.ir.loop.thread_mapping import GRID, THREAD
+from tilewright.ir.loop.walk import map_stmt, touched_buffers
 
 OWN_KINDS = ("serial", "unroll", "vectorize")
+# The most iterations of an unrolled loop that there are twice then, with guards and without.
+MAX_TESTED = 16
 
 
 def uniform_guards(func: Func) -> Func:
     """`func` with the guards in loops of a thread as far out as they can be."""
-    return replace(func, body=_outside(func.body))
+    memory = frozenset(buffer.name for buffer in func.params)
+    return replace(func, body=_outside(func.body, _Loops(memory=memory)))
 
 
-def _outside(stmt: Stmt) -> Stmt:
+@node
+class _Loops:
+    """The loops around a statement that tell iterations apart which a thread does not unroll.
+
+    Those of the `grid` count where threads read `memory` in no other loop, so that the loads of an
+    unrolled one are all that is under way.
+    """
+
+    memory: frozenset[str]
+    grid: frozenset[str] = frozenset()
+    serial: frozenset[str] = frozenset()
+
+
+def _outside(stmt: Stmt, loops: _Loops) -> Stmt:
     if isinstance(stmt, For) and stmt.kind == THREAD:
-        return replace(stmt, body=_inside(stmt.body, frozenset()))
-    return map_stmt(stmt, _outside)
+        return replace(stmt, body=_inside(stmt.body, loops))
+    if isinstance(stmt, For) and stmt.kind == GRID:
+        loops = replace(loops, grid=loops.grid | {stmt.name})
+    elif isinstance(stmt, For):
+        loops = replace(loops, grid=frozenset())
+    return map_stmt(stmt, lambda s: _outside(s, loops))
 
 
-def _inside(stmt: Stmt, serial: frozenset[str]) -> Stmt:
-    """A statement of one thread, in some serial loops of its own."""
+def _inside(stmt: Stmt, loops: _Loops) -> Stmt:
+    """A statement of one thread, in some loops of its own."""
     if not (isinstance(stmt, For) and stmt.kind in OWN_KINDS):
-        return map_stmt(stmt, lambda s: _inside(s, serial))
-    around = serial | {stmt.name} if stmt.kind == "serial" else serial
-    body = _inside(stmt.body, around)
-    conditions, inner = _guarded(body)
+        return map_stmt(stmt, lambda s: _inside(s, loops))
+    within = replace(loops, serial=loops.serial | {stmt.name}) if stmt.kind == "serial" else loops
+    conditions, inner = _guarded(_inside(stmt.body, within))
     conditions = [_for_all(c, stmt) for c in conditions]
     left = [c for c in conditions if stmt.name in free_vars(c)]
     out = [c for c in conditions if stmt.name not in free_vars(c)]
     loop = replace(stmt, body=_guard(left, inner))
-    return _guard(out, _tested_first(loop, left, inner, serial))
+    return _guard(out, _tested_first(loop, left, inner, loops))
 
 
 def _guarded(stmt: Stmt) -> tuple[list[Expr], Stmt]:
@@ -87,11 +107,15 @@ def _guard(conditions: Iterable[Expr], body: Stmt) -> Stmt:
     return body if together is TRUE else If(together, body)
 
 
-def _tested_first(loop: For, guards: list[Expr], body: Stmt, serial: frozenset[str]) -> Stmt:
+def _tested_first(loop: For, guards: list[Expr], body: Stmt, around: _Loops) -> Stmt:
     """An unrolled loop, without its guards where they hold for its last iteration."""
-    changing = {name for guard in guards for name in free_vars(guard)} & serial
+    changing = around.serial
+    if not around.serial and touched_buffers(body)[0] & around.memory:
+        changing = around.grid
     extent = as_int(loop.extent)
-    if loop.kind != "unroll" or not changing or extent is None or extent == 1:
+    if loop.kind != "unroll" or extent is None or not 1 < extent <= MAX_TESTED:
+        return loop
+    if not any(free_vars(guard) & changing for guard in guards):
         return loop
     if not all(_is_bound_above(guard, loop.name) for guard in guards):
         return loop
@@ -106,5 +130,12 @@ def _is_bound_above(guard: Expr, loop: str) -> bool:
     """Whether a guard that holds in an iteration of a loop holds in those before."""
     if not isinstance(guard, Binary) or guard.op not in ("lt", "le"):
         return False
-    stride = stride_of(guard.a, loop)
-    return stride is not None and stride >= 0 and loop not in free_vars(guard.b)
+    return _increases(guard.a, loop) and loop not in free_vars(guard.b)
+
+
+def _increases(e: Expr, loop: str) -> bool:
+    """Whether an index gets no smaller from one iteration of a loop to the next."""
+    if isinstance(e, Binary) and e.op == "floordiv" and (as_int(e.b) or 0) > 0:
+        return _increases(e.a, loop)
+    stride = stride_of(e, loop)
+    return stride is not None and stride >= 0

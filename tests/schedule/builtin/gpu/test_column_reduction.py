@@ -23,9 +23,10 @@ def _vector(n: int, k: int, dtype: DType) -> Graph:
     ("graph", "plan"),
     [
         (KERNELS["max_columns"](8192, 64, 128), ColumnPlan(16, 4, 16, 8, 8)),
-        (KERNELS["max_columns"](96, 24, 20), ColumnPlan(15, 4, 16, 6, 1)),
+        (KERNELS["max_columns"](96, 24, 20), ColumnPlan(4, 4, 16, 6, 1)),  # few blocks: narrow ones
+        (KERNELS["max_columns"](104 * 352, 1, 40), ColumnPlan(10, 4, 16, 8, 143)),
         (_vector(4096, 4096, BF16), ColumnPlan(16, 8, 16, 8, 16)),
-        (_vector(1000, 2048, BF16), ColumnPlan(16, 8, 16, 8, 8)),
+        (_vector(1000, 2048, BF16), ColumnPlan(4, 8, 64, 8, 2)),
         (KERNELS["mean_middle"](150, 458, 6), ColumnPlan(3, 2, 64, 8, 1)),
         (KERNELS["mean_middle"](56, 40, 111), ColumnPlan(56, 1, 4, 5, 1)),
         (KERNELS["mean_middle"](161, 7, 1320), None),  # a thread for each column keeps memory busy

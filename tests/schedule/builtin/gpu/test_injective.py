@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from tests.codegen.gpu.test_nvptx import check_on_threads
 from tests.differential.kernel_graphs import KERNELS
-from tests.schedule.builtin.gpu.scheduled import check, scheduled
-from tests.schedule.builtin.scheduled import kinds
+from tests.schedule.builtin.gpu.scheduled import H200, check, scheduled
+from tests.schedule.builtin.scheduled import kinds, sources
+from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.walk import loops
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.schedule.builtin.gpu import injective
+from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 
 
 def _add(*shape: int) -> Graph:
@@ -39,3 +48,20 @@ def test_short_rows_are_written_at_once() -> None:
     assert check(graph, {}) == ["injective"]
     (result,) = scheduled(graph)
     assert "vectorize" in kinds(result.func)
+
+
+def test_a_thread_has_several_elements_where_they_are_no_vector() -> None:
+    ((func, _),) = sources(KERNELS["gathered"](300, 151, 4000))
+    result = schedule_for_gpu(func, frozenset(), H200)
+    unrolled = [f for f in loops(result.func.body) if f.kind == "unroll"]
+    assert [as_int(f.extent) for f in unrolled] == [4]
+    few = schedule_for_gpu(sources(KERNELS["gathered"](30, 15, 40))[0][0], frozenset(), H200)
+    assert not any(f.kind == "unroll" for f in loops(few.func.body))
+
+
+def test_several_elements_of_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(injective, "OCCUPANCY", replace(injective.OCCUPANCY, injective_threads=0))
+    for graph in (KERNELS["gathered"](30, 7, 171), _add(23, 57)):
+        assert check(graph, {}) == ["injective"]
+        for func, constants in sources(graph):
+            check_on_threads(func, constants, {})

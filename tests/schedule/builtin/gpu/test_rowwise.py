@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
+from tests.for_each import for_each
 from tests.schedule.builtin.gpu.scheduled import check
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import I8, I32
@@ -31,3 +32,8 @@ def test_rows_that_one_thread_could_read_at_once() -> None:
     wide = b.add("cast", b.input("x", tensor(I8, 5, 16)), attrs=CastAttrs(I32))
     total = b.add("reduce_sum", wide, attrs=make_attrs("reduce_sum", {"axes": (1,)}))
     assert check(b.graph(total), {}) == ["rowwise"]
+
+
+@for_each("columns", [4, 5, 9, 15])
+def test_short_rows_that_are_reduced_several_times(columns: int) -> None:
+    assert check(KERNELS["softmax"](50, columns, 0), {}) == ["rowwise"]

@@ -41,14 +41,13 @@ from tilewright.target.gpu import GpuTarget
 
 # Vectors that a thread reads before it adds them.
 PREFETCH_VECTORS = 8
-# The bytes that a block reads of a row at most, and the threads that it has at least.
-ROW_BYTES, MIN_THREADS = 256, 64
+# The bytes of a row that a block reads, less if blocks are few; the threads that it has at least.
+ROW_BYTES, MIN_THREADS = (256, 128, 64), 64
 # The fewest terms of a thread: with less, threads wait for one another longer than they add.
 MIN_TERMS = 4
-# The bytes of a part: what a block reads while another launch begins.
-PART_BYTES = 1 << 16
-# The most parts of a reduction, which one thread adds.
-MAX_PARTS = 16
+# The fewest terms of a thread in a part, which it adds while another launch begins.
+PART_TERMS = 16
+MAX_PARTS = 256
 
 
 @node
@@ -81,26 +80,28 @@ def plan_columns(block: Block, buffers: dict[str, Buffer], target: GpuTarget) ->
         return None
     bits = max(r.dtype.bits for r in reads)
     width = gcd(target.lanes(bits), size)
-    chunks = size // width
-    lanes = -(-chunks // -(-chunks * width * bits // (8 * ROW_BYTES)))
-    # The bytes in flight if there were one row of threads, and those that keep memory busy.
+    # The bytes in flight if there were one row of threads, and how many rows keep memory busy.
     flight = points * bits // 8 * min(terms, PREFETCH_VECTORS)
     wanted = -(-target.sm_count * OCCUPANCY.column_reduction_bytes // flight)
-    rows = min(max(wanted, -(-MIN_THREADS // lanes)), terms // MIN_TERMS, THREADS // lanes)
-    if wanted == 1 or rows < 2:
-        return None
-    rows = 1 << (rows.bit_length() - 1)
-    blocks = points // (lanes * width)
-    busy = target.sm_count * OCCUPANCY.column_reduction_blocks // max(1, blocks)
-    parts = _parts(terms, busy, lanes * width * bits // 8)
-    own = -(-terms // (parts * rows))
-    prefetch = -(-own // -(-own // PREFETCH_VECTORS))
-    return ColumnPlan(lanes, width, rows, prefetch, parts)
+    plan = None
+    for row_bytes in ROW_BYTES if wanted > 1 else ():
+        lanes = -(-size // (width * -(-size * bits // (8 * row_bytes))))
+        rows = min(max(wanted, -(-MIN_THREADS // lanes)), terms // MIN_TERMS, THREADS // lanes)
+        if rows < 2:
+            return None
+        rows = 1 << (rows.bit_length() - 1)
+        blocks = points // size * -(-size // (lanes * width))
+        parts = _parts(terms, rows, target.sm_count * OCCUPANCY.column_reduction_blocks // blocks)
+        own = -(-terms // (parts * rows))
+        plan = ColumnPlan(lanes, width, rows, -(-own // -(-own // PREFETCH_VECTORS)), parts)
+        if 2 * blocks * parts >= target.sm_count:
+            break
+    return plan
 
 
-def _parts(terms: int, wanted: int, row_bytes: int) -> int:
+def _parts(terms: int, rows: int, wanted: int) -> int:
     """Into how many parts to split the rows of a block: a divisor of them."""
-    most = min(wanted, terms * row_bytes // PART_BYTES, MAX_PARTS)
+    most = min(wanted, terms // (rows * PART_TERMS), MAX_PARTS)
     return max((n for n in range(1, most + 1) if terms % n == 0), default=1)
 
 

@@ -49,7 +49,17 @@ def schedule_injective(sch: Schedule, block: Block, target: GpuTarget) -> None:
         loops[-1], lane = sch.split(loops[-1], [None, width])
         sch.vectorize(lane)
     threads = choose_threads(sch, block.name, [it.extent for it in axes], target)
-    bind_points(sch, loops, threads)
+    bind_points(sch, loops, threads, _choose_several(sch, block, width, target))
+
+
+def _choose_several(sch: Schedule, block: Block, width: int, target: GpuTarget) -> int:
+    """How many elements or short vectors a thread reads at once: together as much as a vector."""
+    points = typical_extent(simplify(product(tuple(it.extent for it in spatial(block)))))
+    several = max(1, target.lanes(value_of(block).dtype.bits) // width)
+    busy = target.sm_count * OCCUPANCY.injective_threads
+    while several > 1 and points // (width * several) < busy:
+        several //= 2
+    return sch.choose(f"{block.name}.several", several, lambda: WIDTHS)
 
 
 def _choose_width(sch: Schedule, block: Block, graph: BlockGraph, target: GpuTarget) -> int:

@@ -38,14 +38,15 @@ from tilewright.schedule.builtin.gpu.thread_per_element import bind_threads, own
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# Rows shorter than this are reduced by one thread each.
-MIN_COOPERATIVE_ROW = 16
+# Rows shorter than this are reduced by one thread each, and those reduced several times.
+MIN_COOPERATIVE_ROW, MIN_SHARED_ROW = 16, 4
 
 
 def is_short(graph: BlockGraph) -> bool:
     """Whether rows are too short to be reduced by several threads."""
     sums = [b for b in graph.blocks if reductions(b)]
-    return all(_length(b) < MIN_COOPERATIVE_ROW for b in sums)
+    least = MIN_COOPERATIVE_ROW if len(sums) == 1 else MIN_SHARED_ROW
+    return all(_length(b) < least for b in sums)
 
 
 def _length(block: Block) -> int:

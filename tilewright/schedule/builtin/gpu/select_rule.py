@@ -303,7 +303,7 @@ def _schedule_one_sum(
     if found is not None:
         schedule_simt(sch, name, found, target)
         return "gemm"
-    columns = None if done else plan_columns(block, graph.buffers, target)
+    columns = plan_columns(block, graph.buffers, target)
     if columns is not None:
         schedule_columns(sch, name, columns)
         return "columns"

@@ -50,12 +50,20 @@ def bind_threads(sch: Schedule, loops: Iterable[str]) -> None:
         sch.bind(loop, "thread")
 
 
-def bind_points(sch: Schedule, loops: list[str], threads: int = THREADS) -> str:
-    """Distribute the iterations of nested loops over threads; gives the thread loop."""
+def bind_points(sch: Schedule, loops: list[str], threads: int = THREADS, several: int = 1) -> str:
+    """Distribute the iterations of nested loops over threads; gives the thread loop.
+
+    A thread may have `several`, as far from one another as there are threads.
+    """
     point = sch.fuse(*loops) if len(loops) > 1 else loops[0]
     if as_int(find_loop(sch.func, point).extent) == 1:
         threads = 1  # more would all have the only element
-    block, thread = sch.split(point, [None, threads])
+    if several > 1:
+        block, part, thread = sch.split(point, [None, several, threads])
+        sch.reorder(thread, part)
+        sch.unroll(part)
+    else:
+        block, thread = sch.split(point, [None, threads])
     sch.bind(block, "grid")
     sch.bind(thread, "thread")
     return str(thread)
