@@ -28,6 +28,8 @@ from tilewright.target.registry import CUDA, resolve_gpu
 
 WARP_SPECIALIZED = (GROUPED_ROWS, MORE_KEYS)
 
+CUDA_90 = resolve_gpu("cuda -arch=sm_90a")
+
 
 def _model(
     queries: object, size: int = 64, dtype: DType = BF16, heads: int = 64, keys: object = 192
@@ -118,13 +120,22 @@ def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
     shape = tensor(BF16, 64, 1024, 128)
     problem = Problem(FusedAttentionAttrs(), (shape, shape, shape), shape)
     assert attention_tile(resolve_gpu("cuda -arch=sm_80"), problem) == (ROWS[0], KEYS)
-    assert attention_tile(resolve_gpu("cuda -arch=sm_90a"), problem) == WARP_SPECIALIZED
+    assert attention_tile(CUDA_90, problem) == WARP_SPECIALIZED
+
+
+def test_a_batch_that_only_a_run_gives_is_not_split() -> None:
+    def tile(*batch: object) -> tuple[int, ...]:
+        q, k = (tensor(BF16, *batch, length, 64) for length in (300, 4096))
+        return attention_tile(CUDA_90, Problem(FusedAttentionAttrs(), (q, k, k), q))
+
+    assert len(tile(2, 4)) == 3
+    assert len(tile(Var("B"), 4)) == 2
 
 
 def test_queries_that_lie_in_columns_are_not_copied_by_tma() -> None:
     plain, turned = tensor(BF16, 64, 1024, 128), tensor(BF16, 64, 128, 1024)
     problem = Problem(FusedAttentionAttrs(q_perm=(0, 2, 1)), (turned, plain, plain), plain)
-    assert attention_tile(resolve_gpu("cuda -arch=sm_90a"), problem) == (ROWS[0], KEYS)
+    assert attention_tile(CUDA_90, problem) == (ROWS[0], KEYS)
 
 
 @for_each(

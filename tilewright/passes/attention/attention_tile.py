@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
-from tilewright.arith.expr import as_int, product
+from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import BF16, F16
 from tilewright.ops.attention.problem import Problem
 from tilewright.ops.attention.tiled_loops import GROUPED_ROWS, WIDTHS, padded
@@ -44,18 +45,21 @@ def attention_tile(target: GpuTarget, p: Problem) -> tuple[int, ...]:
     if target.warp_mma(kind) is None or p.out.dtype not in (BF16, F16) or len(known) < len(sizes):
         return ()
     held = _Fragments(target, padded(known[0]), padded(known[1]), _has_rows(p, "k"))
-    rows, batches = as_int(p.q[-2]), as_int(product(p.q[:-2])) or 1
+    # A batch that only a run gives may be one, or many, which would not be worth parts.
+    rows, batches = as_int(p.q[-2]), prod(as_int(n) or 1 for n in p.q[:-2])
     if rows is None:
         return ROWS[0], held.keys(ROWS[0])
     seen = _seen(p, rows, as_int(p.k[-2]))
     if seen is None:
         return _without_length(held, rows, batches)
+    known_batches = all(as_int(n) is not None for n in p.q[:-2])
+    most = ATTENTION.split_max if known_batches or rows <= ROWS[0] else 1
     choices = [
         (work.us(tile, parts, target), tile.rows, tile.keys, parts)
         for tile in _tiles(held, p, rows)
         for columns in ([padded(n, tile.rows) for n in known],)
         for work in (AttentionWork(batches, rows, *seen, *columns),)
-        for parts in range(1, min(ATTENTION.split_max, -(-seen[1] // tile.keys)) + 1)
+        for parts in range(1, min(most, -(-seen[1] // tile.keys)) + 1)
     ]
     _, *tile, parts = min(choices, key=lambda choice: choice[0])
     return (*tile, parts) if parts > 1 else tuple(tile)

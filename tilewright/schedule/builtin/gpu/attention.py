@@ -58,6 +58,8 @@ WARPGROUP_M = 64
 CONSUMER_GROUPS = 2
 WARP_SPECIALIZED_STAGES = 2
 REGISTER_BITS = 32
+# The queries that threads have registers for without roles: 128 rows of 128.
+MAX_HELD_QUERIES = 32 << 10
 # The distance of the rows that a lane has of a fragment.
 ROW_STEP = 8
 
@@ -109,7 +111,8 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
     mainloop = next(loop for loop in loops(tasks.body) if len(list(blocks(loop))) > 1)
     plan = _plan(sch, inside, _loop_invariant(inside, mainloop), target)
     producers = _can_warp_specialize(sch, inside, plan, target)
-    if producers and sch.choose("warp_specialized", True, lambda: (False, True)):
+    unlike = (False,) if plan.query_bytes <= MAX_HELD_QUERIES else ()
+    if producers and sch.choose("warp_specialized", True, lambda: (*unlike, True)):
         # Nothing branches between the products of an iteration.
         plan = replace(
             plan,
