@@ -16,7 +16,6 @@ from tilewright.compat import torch_backend
 from tilewright.compat.torch_backend import tilewright
 from tilewright.core.errors import UnsupportedError
 from tilewright.ir.graph.nodes import Graph
-from tilewright.runtime.cuda.executable import CudaExecutable
 from tilewright.tune.records import Records
 
 
@@ -268,18 +267,3 @@ def test_modules_on_a_gpu() -> None:
         for found in results:
             assert found.is_cuda
             torch.testing.assert_close(found, module(x), rtol=1e-4, atol=1e-5)
-
-
-def test_streams_are_followed_when_they_change() -> None:
-    class Model(CudaExecutable):
-        def __init__(self) -> None:
-            self.streams: list[int] = []
-
-        def use_stream(self, stream: int | None) -> None:
-            self.streams.append(stream)
-
-    model = Model()
-    variant = torch_backend.Variant((), (), None, model)
-    for stream in (7, 7, 0, 7):
-        variant.follow(stream)
-    assert model.streams == [7, 0, 7]

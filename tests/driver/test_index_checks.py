@@ -15,7 +15,6 @@ import tilewright as tw
 from tilewright.compat.onnxruntime import InferenceSession
 from tilewright.compat.onnxruntime.status import InvalidArgument
 from tilewright.core.errors import ConfigError, ExecutionError
-from tilewright.runtime.cuda.execution_context import CudaExecutionContext
 
 ROWS, WIDTH = 30, 8
 GOOD = np.arange(12).reshape(3, 4)
@@ -89,14 +88,3 @@ def test_a_library_ends_with_a_status(proto: onnx.ModelProto, tmp_path: Path) ->
     subprocess.run(command, cwd=tmp_path, check=True)
     assert subprocess.run(["./main"], cwd=tmp_path).returncode == 0
     assert subprocess.run(["./main", "bad"], cwd=tmp_path).returncode != 0
-
-
-def test_words_that_a_gpu_has_written_are_taken_once() -> None:
-    context = CudaExecutionContext.__new__(CudaExecutionContext)
-    words = np.array([0, 0, 41, 40], np.int64)
-    context._status_bytes, context._index_status = words.nbytes, words.ctypes.data
-    assert context.take_reports() == [0, 0, 41, 40]
-    assert context.take_reports() is None
-    words[1] = 9  # a size whose index is yet to come
-    assert context.take_reports() is None
-    assert words[1] == 9

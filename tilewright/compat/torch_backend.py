@@ -7,8 +7,8 @@ a later call finds other or changed tensors, the graph is compiled again.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from tilewright.frontends.torch.arrays import to_argument, to_tensor
 from tilewright.frontends.torch.decompositions import decompositions
 from tilewright.frontends.torch.importer import Imported, import_fx, unbound_symbols
 from tilewright.frontends.torch.symbolic_shapes import Sizes
-from tilewright.runtime.cuda.executable import CudaExecutable
 
 OPTIONS = ("target", "threads", "precision", "tuned", "nearest_workload", "cache", "checks")
 
@@ -68,32 +67,33 @@ def _training() -> UnsupportedError:
     )
 
 
-@dataclass
 class Variant:
     """A graph compiled for certain weights: the tensors, and how often each had been written to."""
 
-    weights: tuple[tuple[torch.Tensor, int], ...]
-    numbers: tuple[int, ...]
-    imported: Imported
-    model: Callable[..., Any]
-    stream: int | None = None
+    def __init__(
+        self,
+        weights: Sequence[torch.Tensor],
+        numbers: tuple[int, ...],
+        imported: Imported,
+        model: Callable[..., Any],
+    ) -> None:
+        self.weights = tuple(weights)
+        self.numbers = numbers
+        self.imported = imported
+        self.model = model
+        # Tensors of inference mode do not count.
+        self._counting = [w for w in weights if not w.is_inference()]
+        self._versions = [w._version for w in self._counting]
 
-    def follow(self, stream: int) -> None:
-        """Let a model on a GPU do its work in the stream that torch uses now."""
-        if self.stream != stream and isinstance(self.model, CudaExecutable):
-            self.model.use_stream(stream)
-            self.stream = stream
+    def same(self, weights: Sequence[torch.Tensor]) -> bool:
+        """Whether these are its weights, whatever was written to them."""
+        return all(map(operator.is_, self.weights, weights))
 
     def fits(self, weights: Sequence[torch.Tensor], numbers: tuple[int, ...]) -> bool:
         """Whether these are the weights and numbers that it was compiled for."""
-        pairs = zip(self.weights, weights, strict=True)
-        return numbers == self.numbers and all(
-            known is given and version == _version(given) for (known, version), given in pairs
-        )
-
-
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
+        if numbers != self.numbers or not self.same(weights):
+            return False
+        return [w._version for w in self._counting] == self._versions
 
 
 class CompiledGraph:
@@ -126,8 +126,6 @@ class CompiledGraph:
         variant = self._variant(args)
         given = [to_argument(args[i]) for i in self.inputs]
         args.clear()
-        if self.there is not None:
-            variant.follow(torch.cuda.current_stream(self.there).cuda_stream)
         found = variant.model(*given)
         results = iter(found if isinstance(found, tuple) else (found,))
         return [_result(kind, results, self.there) for kind in variant.imported.kinds]
@@ -141,7 +139,7 @@ class CompiledGraph:
             if variant.fits(weights, numbers):
                 return variant
         # What was compiled for the same tensors before they were written to is of no use again.
-        self.variants = [v for v in self.variants if v.numbers != numbers or not _same(v, weights)]
+        self.variants = [v for v in self.variants if v.numbers != numbers or not v.same(weights)]
         made = self._compiled(weights, fixed)
         self.variants.append(made)
         return made
@@ -165,16 +163,11 @@ class CompiledGraph:
         if imported.graph.outputs:
             target = "native" if self.there is None else "cuda"
             model = compile(imported.graph, **{"target": target, **self.options})
-        versions = tuple((w, _version(w)) for w in weights)
-        return Variant(versions, tuple(fixed.values()), imported, model)
+        return Variant(weights, tuple(fixed.values()), imported, model)
 
 
 def _nothing(*arrays: Any) -> tuple[Any, ...]:
     return ()
-
-
-def _same(variant: Variant, weights: Sequence[torch.Tensor]) -> bool:
-    return all(known is w for (known, _), w in zip(variant.weights, weights, strict=True))
 
 
 def _is_weight(value: Any) -> bool:
@@ -186,7 +179,8 @@ def _result(kind: type | None, results: Any, there: torch.device | None) -> Any:
     """A result of the kind that torch expects, `there` if that is a GPU."""
     if kind is None:
         return None
-    array = next(results)
+    found = next(results)
     if kind is int:
-        return int(np.asarray(array))
-    return to_tensor(array) if there is None else to_tensor(array).to(there)
+        return int(found) if isinstance(found, torch.Tensor) else int(np.asarray(found))
+    tensor = found if isinstance(found, torch.Tensor) else to_tensor(found)
+    return tensor if there is None or tensor.is_cuda else tensor.to(there)

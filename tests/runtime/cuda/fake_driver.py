@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,9 @@ from tilewright.codegen.gpu.launches import launches
 from tilewright.driver.model_build import ModelBuild
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import For, Func
+from tilewright.runtime.cuda.driver_failures import DriverFailures
 from tilewright.runtime.cuda.kernel_args import Arguments
+from tilewright.runtime.cuda.prepared_launch import PreparedLaunch
 from tilewright.runtime.host_memory import address
 
 
@@ -34,7 +38,7 @@ _KEPT: list[np.ndarray] = []
 
 def _words(arguments: Arguments) -> list[int]:
     *words, step = arguments.words
-    maps = [matrix(words[m.argument], m.rows, m.columns, m.box) for m in arguments.matrices]
+    maps = [matrix(words[m.argument], m.shape, m.box) for m in arguments.matrices]
     _KEPT.extend(maps)
     return [*words, *map(address, maps), step]
 
@@ -42,7 +46,12 @@ def _words(arguments: Arguments) -> list[int]:
 class FakeDriver:
     """Does at once what a stream would do in order; a graph is done in any order that it allows."""
 
+    number = 0
+
     def __init__(self, build: ModelBuild, interpret: bool = True) -> None:
+        self.failures = DriverFailures(None)
+        self.relaxing = 0
+        self.streams: list[int] = []
         self.interpret = interpret
         self.texts: dict[str, str] = {}
         self.kernels: dict[str, tuple[Func, tuple[str, ...]]] = {}
@@ -145,45 +154,46 @@ class FakeDriver:
         stream: int,
         name: str,
     ) -> None:
-        grid, threads, _ = shape
-        self._run(self.names[function], grid, threads, _words(arguments))
+        self.start(self.prepared(function, shape, arguments, name), stream)
+
+    def prepared(
+        self, function: int, shape: tuple[int, int, int], arguments: Arguments, name: str
+    ) -> PreparedLaunch:
+        return PreparedLaunch(function, shape, arguments, name)
+
+    def start(self, prepared: PreparedLaunch, stream: int) -> None:
+        grid, threads, _ = prepared.shape
+        self.streams.append(stream)
+        self._run(self.names[prepared.function], grid, threads, _words(prepared.arguments))
+
+    @contextmanager
+    def relaxed(self) -> Iterator[None]:
+        self.relaxing += 1
+        yield
+        self.relaxing -= 1
 
     def create_graph(self) -> int:
         self.graphs.append([])
         self.live[-1] = self.live.get(-1, 0) + 1
         return len(self.graphs) - 1
 
-    def add_node(
-        self,
-        graph: int,
-        earlier: list[int],
-        function: int,
-        shape: tuple[int, int, int],
-        arguments: Arguments,
-        name: str,
-    ) -> int:
+    def add_node(self, graph: int, earlier: list[int], prepared: PreparedLaunch) -> int:
         nodes = self.graphs[graph]
-        nodes.append(_Node(set(earlier), function, shape, _words(arguments)))
+        words = _words(prepared.arguments)
+        nodes.append(_Node(set(earlier), prepared.function, prepared.shape, words))
         return len(nodes) - 1
 
     def instantiate(self, graph: int) -> int:
         return graph
 
-    def change_node(
-        self,
-        ready: int,
-        node: int,
-        function: int,
-        shape: tuple[int, int, int],
-        arguments: Arguments,
-        name: str,
-    ) -> None:
-        self.changed.append(name)
-        self.graphs[ready][node].words = _words(arguments)
+    def change_node(self, ready: int, node: int, prepared: PreparedLaunch) -> None:
+        self.changed.append(prepared.name)
+        self.graphs[ready][node].words = _words(prepared.arguments)
 
     def launch_graph(self, ready: int, stream: int) -> None:
         """In an order that is allowed, and seldom that of the model."""
         nodes = self.graphs[ready]
+        self.streams.append(stream)
         done: set[int] = set()
         while len(done) < len(nodes):
             able = [n for n, x in enumerate(nodes) if n not in done and x.earlier <= done]

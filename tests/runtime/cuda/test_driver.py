@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from tilewright.core.errors import ExecutionError
-from tilewright.runtime.cuda import driver
+from tilewright.runtime.cuda import driver, driver_structs
 from tilewright.runtime.cuda.driver import Driver, open_driver
+from tilewright.runtime.cuda.driver_failures import RUNNING
 from tilewright.runtime.cuda.kernel_args import Arguments
 
 
@@ -68,13 +69,15 @@ def test_kernels_are_named_and_nothing_is_given_back_to_what_is_lost(
 ) -> None:
     device, library = gpu
     library.status = 1
-    with pytest.raises(ExecutionError, match="kernel softmax"):
+    with pytest.raises(ExecutionError, match="launching kernel softmax"):
         device.launch(1, (1, 1, 0), Arguments([0]), 0, "softmax")
+    with pytest.raises(ExecutionError, match="giving kernel softmax 70000 bytes of shared"):
+        device.set_max_dynamic_shared(1, 70000, "softmax")
     with pytest.raises(ExecutionError, match="freeing memory"):
         device.free(4096)
     library.status = 700
     with pytest.raises(ExecutionError, match="TW_GPU_SYNC"):
-        device.synchronize(0, f"{driver.RUNNING}, kernel softmax")
+        device.synchronize(0, RUNNING)
     for release in (device.free, device.destroy_stream, device.unload_module):
         release(4096)
     device.destroy_graph(1, 2)
@@ -87,12 +90,12 @@ def test_blocks_that_wait_for_each_other_are_launched_together(
     called: list[str] = []
     monkeypatch.setattr(device, "_call", lambda name, *_, doing: called.append(name))
     device.set_cooperative(7)
-    for function in (7, 8):
-        device.launch(function, (4, 32, 0), Arguments([0]), 0, "steps")
-        device.add_node(1, [], function, (4, 32, 0), Arguments([0]), "steps")
+    for function, attribute in ((7, driver_structs.TOGETHER), (8, None)):
+        prepared = device.prepared(function, (4, 32, 0), Arguments([0]), "steps")
+        assert prepared.attribute == attribute
+        device.add_node(1, [], prepared)
     node, edges = "cuGraphAddKernelNode", "cuGraphAddDependencies_v2"
-    whole = ["cuLaunchCooperativeKernel", node, "cuGraphKernelNodeSetAttribute", edges]
-    assert called == [*whole, "cuLaunchKernelEx", node, edges]
+    assert called == [node, "cuGraphKernelNodeSetAttribute", edges, node, edges]
 
 
 def test_the_end_of_the_process_is_no_error(gpu: tuple[Driver, _Library]) -> None:
@@ -118,13 +121,11 @@ def test_only_kernels_that_wait_by_themselves_begin_early(
 ) -> None:
     device, _ = gpu
     given: list[bool] = []
-    for name in ("launch", "edges"):
-        real = getattr(driver.driver_structs, name)
-        monkeypatch.setattr(
-            driver.driver_structs, name, lambda *a, real=real: (given.append(a[-1]), real(*a))[1]
-        )
+    real = driver_structs.edges
+    monkeypatch.setattr(driver_structs, "edges", lambda *a: (given.append(a[-1]), real(*a))[1])
     for early in (True, False):
         function = device.function(1, "softmax", early)
-        device.launch(function, (1, 1, 0), Arguments([0]), 0, "softmax")
-        device.add_node(1, [2], function, (1, 1, 0), Arguments([0]), "softmax")
-    assert given == [True, True, False, False]
+        prepared = device.prepared(function, (1, 1, 0), Arguments([0]), "softmax")
+        assert prepared.attribute == (driver_structs.EARLY if early else None)
+        device.add_node(1, [2], prepared)
+    assert given == [True, False]

@@ -13,11 +13,13 @@ def test_sizes_are_those_of_the_driver() -> None:
 
 
 def test_a_launch_says_whether_it_may_begin_early() -> None:
-    late, early = (driver_structs.launch((7, 64, 128), 5, early) for early in (False, True))
-    for found in (late, early):
-        sizes = (found.grid_x, found.grid_y, found.block_x, found.shared, found.stream)
-        assert sizes == (7, 1, 64, 128, 5)
-    assert (late.count, early.count) == (0, 1)
+    kinds = (None, driver_structs.EARLY, driver_structs.TOGETHER)
+    late, early, together = (driver_structs.launch((7, 64, 128), kind) for kind in kinds)
+    for found in (late, early, together):
+        sizes = (found.grid_x, found.grid_y, found.block_x, found.shared)
+        assert sizes == (7, 1, 64, 128)
+    assert (late.count, early.count, together.count) == (0, 1, 1)
+    assert together.attributes[0].what == 2
     assert (early.attributes[0].what, early.attributes[0].value) == (6, 1)
 
 

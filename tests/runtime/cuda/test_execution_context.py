@@ -22,8 +22,12 @@ def test_memory_is_given_back() -> None:
     driver = FakeDriver(lower(model, make_options(target="cuda")))
     compiled = CudaExecutable(compile_container(model, make_options(target="cuda")), driver)
     compiled(np.zeros((2, 16), np.float32))
-    (context,) = compiled._contexts.values()
+    (context,) = compiled._program.contexts.values()
     assert context.arena % ALIGNMENT == 0
-    before = len(driver.live)
-    context.close()
+    before, graphs = len(driver.live), driver.live[-1]
+    context.release()
     assert len(driver.live) == before - 3
+    compiled(np.zeros((2, 16), np.float32))  # taken anew
+    assert (len(driver.live), driver.live[-1]) == (before, graphs)
+    context.close()
+    assert (len(driver.live), driver.live[-1]) == (before - 3, graphs - 1)

@@ -24,5 +24,15 @@ def test_matrices_come_before_the_number_of_a_step() -> None:
 
 def test_they_follow_where_a_word_has_changed() -> None:
     given = Arguments([100, 0], [TensorMapArg(0, (1, 64), (64, 64))])
-    given.words[0] = 300
-    assert _read(given.pointers(_describe)[1], 5)[0] == 300
+    asked: list[int] = []
+
+    def describe(start: int, *about: Any) -> Any:
+        asked.append(start)
+        return _describe(start, *about)
+
+    first = given.pointers(describe)
+    for start in (100, 300, 300):
+        given.words[0] = start
+        assert given.pointers(describe) is first
+        assert _read(first[1], 5)[0] == start
+    assert asked == [100, 300]

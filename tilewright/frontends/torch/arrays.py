@@ -24,8 +24,8 @@ def to_array(tensor: torch.Tensor) -> np.ndarray:
 
 
 def to_argument(tensor: torch.Tensor) -> np.ndarray | torch.Tensor:
-    """A tensor as a model takes it: as an array, or as itself where it is on a GPU."""
-    return _whole(tensor) if tensor.is_cuda else to_array(tensor)
+    """A tensor as a model takes it: as itself where it is on a GPU, else as an array."""
+    return tensor if tensor.is_cuda else to_array(tensor)
 
 
 def _whole(tensor: torch.Tensor) -> torch.Tensor:

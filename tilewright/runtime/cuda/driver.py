@@ -7,13 +7,17 @@ what it has compiled all the same.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.cuda import driver_structs, tensor_map
+from tilewright.runtime.cuda.driver_failures import DriverFailures
+from tilewright.runtime.cuda.driver_structs import EARLY, TOGETHER, Shape
 from tilewright.runtime.cuda.kernel_args import Arguments
+from tilewright.runtime.cuda.prepared_launch import PreparedLaunch
 
 LIBRARIES = ("libcuda.so.1", "libcuda.so")
 _PTR, _U32, _SIZE, _INT = ctypes.c_void_p, ctypes.c_uint, ctypes.c_size_t, ctypes.c_int
@@ -53,7 +57,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuFuncSetAttribute": (_PTR, _INT, _INT),
     "cuTensorMapEncodeTiled": tensor_map.SIGNATURE,
     "cuLaunchKernelEx": (_PTR, _PTR, _PTR, _PTR),
-    "cuLaunchCooperativeKernel": (_PTR, *(_U32,) * 7, _PTR, _PTR),
+    "cuThreadExchangeStreamCaptureMode": (_PTR,),
     "cuGraphCreate": (_PTR, _U32),
     "cuGraphAddKernelNode": (_PTR, _PTR, _PTR, _SIZE, _PTR),
     "cuGraphAddDependencies_v2": (_PTR, _PTR, _PTR, _PTR, _SIZE),
@@ -69,15 +73,12 @@ _L2_SIZE = 38
 _LOG_BUFFER, _LOG_SIZE = 5, 6
 _DYNAMIC_SHARED, _SHARED_SHARE = 8, 9
 _LOG_BYTES = 8192
-# What the host was doing when the failure of a kernel was reported.
-RUNNING = "running the model"
 _NON_BLOCKING = 1
 _NO_TIMING = 2
-_OUT_OF_MEMORY = 2
 # The driver is shut down already, at the end of the process.
 _GONE = 4
-# Errors of a kernel after which its context is unusable.
-_FATAL = frozenset((700, 702, 709, 710, 714, 715, 716, 717, 718, 719))
+# The mode of captures in which a thread may allocate memory and wait, for all but what it captures.
+_RELAXED = 2
 
 
 class Driver:
@@ -85,9 +86,8 @@ class Driver:
 
     def __init__(self, device: int = 0) -> None:
         self._library = _load()
-        self._lost = False
-        self._early: set[int] = set()
-        self._together: set[int] = set()
+        self.failures = DriverFailures(self._library)
+        self._attributes: dict[int, int] = {}  # of launches of a kernel
         self._whole: set[int] = set()  # graph nodes of cooperative kernels
         self.number = device
         self._call("cuInit", 0, doing="starting the driver")
@@ -103,7 +103,9 @@ class Driver:
 
     def enter(self) -> None:
         """Make the context current in the calling thread."""
-        self._call("cuCtxSetCurrent", self._context, doing="entering the GPU's context")
+        status = self._library.cuCtxSetCurrent(self._context)
+        if status:
+            self.failures.check(status, "entering the GPU's context")
 
     def name(self) -> str:
         """The GPU's name."""
@@ -136,9 +138,7 @@ class Driver:
 
     def memory(self) -> tuple[int, int]:
         """The bytes of the GPU's memory that are free, and all of them."""
-        free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        self._library.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
-        return free.value, total.value
+        return self.failures.memory()
 
     def free(self, address: int) -> None:
         """Free device memory."""
@@ -193,6 +193,17 @@ class Driver:
         finally:
             self.destroy_event(event)
 
+    @contextmanager
+    def relaxed(self) -> Iterator[None]:
+        """Allow what captures of streams forbid elsewhere, such as to allocate memory."""
+        mode = ctypes.c_int(_RELAXED)
+        exchange = "cuThreadExchangeStreamCaptureMode"
+        self._call(exchange, ctypes.byref(mode), doing="preparing a model")
+        try:
+            yield
+        finally:
+            self._library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+
     def create_event(self) -> int:
         """Create an event."""
         return self._made("cuEventCreate", 0, doing="making an event")
@@ -222,7 +233,7 @@ class Driver:
             ctypes.byref(handle), ctypes.c_char_p(code), 2, keys, values
         )
         said = log.value.decode(errors="replace").strip()
-        self._check(status, f"loading kernel {name}", said)
+        self.failures.check(status, f"loading kernel {name}", said)
         return handle.value or 0
 
     def unload_module(self, module: int) -> None:
@@ -235,22 +246,24 @@ class Driver:
             "cuModuleGetFunction", module, name.encode(), doing=f"looking for kernel {name}"
         )
         # a handle may be used again after its module is unloaded
-        (self._early.add if early else self._early.discard)(found)
-        self._together.discard(found)
+        self._attributes.pop(found, None)
+        if early:
+            self._attributes[found] = EARLY
         return found
 
     def set_max_dynamic_shared(self, function: int, size: int, name: str) -> None:
         """Set the limit of dynamic shared memory of a kernel."""
-        self._call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, size, doing=f"kernel {name}")
+        doing = f"giving kernel {name} {size} bytes of shared memory"
+        self._call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, size, doing=doing)
 
     def set_shared_carveout(self, function: int, name: str) -> None:
         """Set the carveout of a kernel: all of L1 as shared memory but the least cache."""
-        self._call("cuFuncSetAttribute", function, _SHARED_SHARE, 100, doing=f"kernel {name}")
+        doing = f"setting the carveout of kernel {name}"
+        self._call("cuFuncSetAttribute", function, _SHARED_SHARE, 100, doing=doing)
 
     def set_cooperative(self, function: int) -> None:
         """Make all launches of a kernel cooperative: its blocks have grid barriers."""
-        self._together.add(function)
-        self._early.discard(function)
+        self._attributes[function] = TOGETHER
 
     def tensor_map(self, start: int, shape: Sequence[int], box: Sequence[int]) -> Any:
         """Encode a tensor map."""
@@ -259,72 +272,63 @@ class Driver:
         self._call("cuTensorMapEncodeTiled", *given, doing="describing a matrix")
         return found
 
+    def prepared(
+        self, function: int, shape: Shape, arguments: Arguments, name: str
+    ) -> PreparedLaunch:
+        """A launch to be done often; `shape` is its blocks, threads and shared bytes of each."""
+        return PreparedLaunch(function, shape, arguments, name, self._attributes.get(function))
+
+    def start(self, prepared: PreparedLaunch, stream: int) -> None:
+        """Run a kernel in a stream."""
+        given = prepared.arguments.pointers(self.tensor_map)
+        status = self._library.cuLaunchKernelEx(
+            prepared.config(stream), prepared.function, given, None
+        )
+        if status:
+            self.failures.check(status, f"launching kernel {prepared.name}")
+
     def launch(
-        self,
-        function: int,
-        shape: tuple[int, int, int],
-        arguments: Arguments,
-        stream: int,
-        name: str,
+        self, function: int, shape: Shape, arguments: Arguments, stream: int, name: str
     ) -> None:
-        """Run a kernel; `shape` is its blocks, the threads and the shared bytes of each."""
-        doing, given = f"kernel {name}", arguments.pointers(self.tensor_map)
-        if function in self._together:
-            grid, threads, shared = shape
-            sizes = (grid, 1, 1, threads, 1, 1, shared)
-            self._call("cuLaunchCooperativeKernel", function, *sizes, stream, given, doing=doing)
-            return
-        about = driver_structs.launch(shape, stream, function in self._early)
-        self._call("cuLaunchKernelEx", ctypes.byref(about), function, given, None, doing=doing)
+        """Run a kernel once."""
+        self.failures.launched = (name,)
+        self.start(self.prepared(function, shape, arguments, name), stream)
 
     def create_graph(self) -> int:
         """Create an empty CUDA graph."""
         return self._made("cuGraphCreate", 0, doing="making a graph")
 
-    def add_node(
-        self,
-        graph: int,
-        earlier: Sequence[int],
-        function: int,
-        shape: tuple[int, int, int],
-        arguments: Arguments,
-        name: str,
-    ) -> int:
-        """Add a kernel node that depends on `earlier` nodes; the rest is as in `launch`."""
-        about = driver_structs.node(function, shape, arguments.pointers(self.tensor_map))
-        given = (graph, None, 0, ctypes.byref(about))
-        node = self._made("cuGraphAddKernelNode", *given, doing=f"kernel {name}")
+    def add_node(self, graph: int, earlier: Sequence[int], prepared: PreparedLaunch) -> int:
+        """Add a kernel node that depends on `earlier` nodes."""
+        doing = f"adding kernel {prepared.name}"
+        about = prepared.node(self.tensor_map)
+        node = self._made("cuGraphAddKernelNode", graph, None, 0, about, doing=doing)
         self._whole.discard(node)
-        if function in self._together:
+        if prepared.attribute == TOGETHER:
             self._whole.add(node)
-            which = (node, driver_structs.TOGETHER, ctypes.byref(driver_structs.yes()))
-            self._call("cuGraphKernelNodeSetAttribute", *which, doing=f"kernel {name}")
-        early = function in self._early and self._whole.isdisjoint(earlier)
+            which = (node, TOGETHER, ctypes.byref(driver_structs.yes()))
+            self._call("cuGraphKernelNodeSetAttribute", *which, doing=doing)
+        early = prepared.attribute == EARLY and self._whole.isdisjoint(earlier)
         lists = driver_structs.edges(earlier, node, early)
-        self._call("cuGraphAddDependencies_v2", graph, *lists, doing=f"kernel {name}")
+        self._call("cuGraphAddDependencies_v2", graph, *lists, doing=doing)
         return node
 
     def instantiate(self, graph: int) -> int:
         """Instantiate a graph."""
         return self._made("cuGraphInstantiateWithFlags", graph, 0, doing="making a graph")
 
-    def change_node(
-        self,
-        ready: int,
-        node: int,
-        function: int,
-        shape: tuple[int, int, int],
-        arguments: Arguments,
-        name: str,
-    ) -> None:
+    def change_node(self, ready: int, node: int, prepared: PreparedLaunch) -> None:
         """Update the arguments of a kernel node of an instantiated graph."""
-        about = driver_structs.node(function, shape, arguments.pointers(self.tensor_map))
-        given = (ready, node, ctypes.byref(about))
-        self._call("cuGraphExecKernelNodeSetParams", *given, doing=f"kernel {name}")
+        about = prepared.node(self.tensor_map)
+        status = self._library.cuGraphExecKernelNodeSetParams(ready, node, about)
+        if status:
+            self.failures.check(status, f"changing kernel {prepared.name}")
 
     def launch_graph(self, ready: int, stream: int) -> None:
         """Launch a graph."""
-        self._call("cuGraphLaunch", ready, stream, doing="running the model's graph")
+        status = self._library.cuGraphLaunch(ready, stream)
+        if status:
+            self.failures.check(status, "running the model's graph")
 
     def destroy_graph(self, graph: int, ready: int) -> None:
         """Destroy a graph, and its instance, if there is one."""
@@ -341,40 +345,13 @@ class Driver:
     def _release(self, function: str, handle: int, doing: str) -> None:
         """Destroy a handle; with a lost context, it is gone already."""
         status = getattr(self._library, function)(handle)
-        if status != _GONE and not self._lost:
-            self._check(status, doing)
+        if status != _GONE and self.failures.lost is None:
+            self.failures.check(status, doing)
 
     def _call(self, function: str, *arguments: Any, doing: str) -> None:
-        self._check(getattr(self._library, function)(*arguments), doing)
-
-    def _check(self, status: int, doing: str, said: str = "") -> None:
-        if status == 0:
-            return
-        if status == _OUT_OF_MEMORY:
-            raise self._no_memory(doing)
-        self._lost |= status in _FATAL
-        name, text = _PTR(), _PTR()
-        self._library.cuGetErrorName(status, ctypes.byref(name))
-        self._library.cuGetErrorString(status, ctypes.byref(text))
-        what = f"{_text(text)} ({_text(name)})" if name.value else f"status {status}"
-        raise ExecutionError(
-            "cuda.driver",
-            f"the GPU's driver failed while {doing}: {what}",
-            notes=tuple(said.splitlines()),
-            help="TW_GPU_SYNC=1 tells which kernel it was" if doing.startswith(RUNNING) else "",
-        )
-
-    def _no_memory(self, doing: str) -> ExecutionError:
-        free, total = self.memory()
-        return ExecutionError(
-            "cuda.memory",
-            f"not enough memory for {doing}: of the GPU's {total} bytes {free} are free",
-            help="run the model on smaller inputs, or close models and arrays that lie there",
-        )
-
-
-def _text(pointer: ctypes.c_void_p) -> str:
-    return ctypes.string_at(pointer.value).decode() if pointer.value else ""
+        status = getattr(self._library, function)(*arguments)
+        if status:
+            self.failures.check(status, doing)
 
 
 @cache

@@ -8,10 +8,9 @@ from typing import Any
 
 _PTR, _U32, _INT, _BYTE = ctypes.c_void_p, ctypes.c_uint, ctypes.c_int, ctypes.c_ubyte
 _SIDES = tuple((f"{what}_{axis}", _U32) for what in ("grid", "block") for axis in "xyz")
-# The attribute of a launch that waits by itself for the one before it in its stream.
-_EARLY = 6
-# The attribute of a node all of whose blocks run at once, and the bytes of the value of any.
-TOGETHER, _VALUE_BYTES = 2, 64
+# The attributes of a launch that waits by itself for the one before it in its stream, and of one
+# all of whose blocks run at once; the bytes of the value of any.
+EARLY, TOGETHER, _VALUE_BYTES = 6, 2, 64
 
 Shape = tuple[int, int, int]
 """The blocks of a launch, the threads and the shared bytes of each."""
@@ -65,11 +64,12 @@ def yes() -> Any:
     return (_INT * (_VALUE_BYTES // 4))(1)
 
 
-def launch(shape: Shape, stream: int, early: bool) -> LaunchConfig:
-    """A launch in a stream; an `early` one begins while the one before it ends."""
+def launch(shape: Shape, attribute: int | None) -> LaunchConfig:
+    """A launch whose stream is still to be told; `attribute` is `EARLY`, `TOGETHER` or neither."""
     grid, threads, shared = shape
-    attributes = (LaunchAttribute * 1)(LaunchAttribute(_EARLY, 1))
-    return LaunchConfig(grid, 1, 1, threads, 1, 1, shared, stream, attributes, int(early))
+    attributes = (LaunchAttribute * 1)(LaunchAttribute(attribute or 0, 1))
+    count = 0 if attribute is None else 1
+    return LaunchConfig(grid, 1, 1, threads, 1, 1, shared, 0, attributes, count)
 
 
 def edges(earlier: Sequence[int], node: int, early: bool) -> tuple[Any, Any, Any, int]:

@@ -1,7 +1,7 @@
-"""The execution context of one set of sizes on a GPU: the arena, and a CUDA graph of all launches.
+"""The execution context of one set of sizes on a GPU: what is launched, and memory to do it in.
 
-Inputs and outputs of the host are staged through pinned memory, which is allocated when a call
-first needs it.
+Memory is taken when a call first needs it: an arena where no caller lends one, and pinned memory
+through which inputs and outputs of the host are staged.
 """
 
 from __future__ import annotations
@@ -9,20 +9,17 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tilewright.core.config import config
 from tilewright.runtime.arena_layout import arena_layout
-from tilewright.runtime.cuda.cuda_graph import (
-    CudaGraph,
-    LaunchRecorder,
-    RecordedLaunch,
-    placeholders,
-)
-from tilewright.runtime.cuda.dlpack import Borrowed
-from tilewright.runtime.cuda.driver import RUNNING, Driver
+from tilewright.runtime.cuda.cuda_graph import CudaGraph
+from tilewright.runtime.cuda.driver import Driver
+from tilewright.runtime.cuda.driver_failures import RUNNING
+from tilewright.runtime.cuda.launch_recorder import LaunchRecorder, RecordedLaunch, placeholders
+from tilewright.runtime.cuda.loaded_program import LoadedProgram
 from tilewright.runtime.cuda.plan_executor import (
     BufferBases,
     Device,
@@ -41,7 +38,20 @@ VECTOR_BYTES = 16
 # CUDA graphs that are kept, one for each outcome of the host's conditions.
 MAX_GRAPHS = 16
 
-Array = np.ndarray | Borrowed
+
+class OnGpu(Protocol):
+    """An array in the memory of the GPU."""
+
+    @property
+    def address(self) -> int:
+        """The address of its first element."""
+
+    @property
+    def dtype(self) -> np.dtype | None:
+        """Its element type, checked already."""
+
+
+Array = np.ndarray | OnGpu
 
 
 class CudaExecutionContext:
@@ -51,21 +61,19 @@ class CudaExecutionContext:
         self,
         driver: Driver,
         program: Mapping[str, Any],
-        functions: Mapping[str, int],
-        weights: int,
+        loaded: LoadedProgram,
         plan: ShapePlan,
         dtypes: tuple[Sequence[np.dtype], Sequence[np.dtype]],
         stream: int,
     ) -> None:
         self.driver = driver
         self.program = program
-        self.functions = functions
         self.plan = plan
         self.stream = stream
-        self._weights = weights
+        self._loaded = loaded
         self._dtypes = dtypes[1]
         self._sizes = dict(zip(program["symbols"], plan.dims, strict=False))
-        offsets, arena = arena_layout(program["arena"], self._sizes)
+        offsets, self.arena_size = arena_layout(program["arena"], self._sizes)
         self._sizes |= offsets
         shapes = (*plan.inputs, *plan.outputs)
         self.bytes = [
@@ -79,15 +87,11 @@ class CudaExecutionContext:
         self._host_inputs = program.get("host_inputs", ())
         self._conditions = conditions(program["actions"], {name for name, _ in self._host_inputs})
         self._graphs: dict[tuple[bool, ...], CudaGraph] = {}
+        self._recorded: tuple[int, list[RecordedLaunch] | None] | None = None
         self._choices: tuple[bool, ...] = ()
         self.data_dependent_sizes: dict[str, int] = {}
-        self.arena = driver.allocate(arena)
-        self._status_bytes = program.get("status_bytes", 0)
-        # Kernels write to the host's memory what index checks report: nobody has to copy it.
-        self._index_status = 0
-        if self._status_bytes:
-            self._index_status = driver.allocate_pinned(self._status_bytes)
-            ctypes.memset(self._index_status, 0, self._status_bytes)
+        self._arena = 0
+        self.closed = False
 
     def run(self, arrays: Sequence[Array]) -> tuple[int, list[np.ndarray]]:
         """The status of a run on these arrays, and its results."""
@@ -109,25 +113,32 @@ class CudaExecutionContext:
         """Upload the inputs to their device buffers."""
         self._ask(arrays)
         for n, (place, array) in enumerate(zip(self.places, arrays, strict=False)):
-            if not isinstance(array, Borrowed):
+            if isinstance(array, np.ndarray):
                 self._put(n, array)
             elif self.bytes[n]:
                 self.driver.copy(place, array.address, self.bytes[n], self.stream)
 
     @property
+    def arena(self) -> int:
+        """Memory for what is computed between inputs and outputs."""
+        if not self._arena:
+            self._arena = self.driver.allocate(self.arena_size)
+        return self._arena
+
+    @property
     def places(self) -> list[int]:
-        """The device buffers of inputs and outputs of the host."""
+        """The device buffers of inputs and outputs of the host, and the arena."""
         if not self._memory:
             self._memory = self.driver.allocate(self._staged)
         if not self._pinned:
             self._pinned = self.driver.allocate_pinned(self._staged)
-        return [self._memory + start for start in self._starts]
+        return [*(self._memory + start for start in self._starts), self.arena]
 
     def compute(self, places: Sequence[int] | None = None) -> int:
         """Run the kernels on data that is on the GPU, as a CUDA graph where they can be captured.
 
-        There is a graph for each outcome of the conditions that the host evaluates. Inputs and
-        outputs are at `places`, or in the staging memory.
+        There is a graph for each outcome of the conditions that the host evaluates. Inputs, outputs
+        and the arena are at `places`, or in memory of this context.
         """
         places = self.places if places is None else places
         if not self._is_capturable or config().gpu_sync:
@@ -144,6 +155,18 @@ class CudaExecutionContext:
         self._graphs[self._choices].run(places, self.stream)
         return 0
 
+    def always(self) -> list[RecordedLaunch] | None:
+        """What each run launches, if that depends on the sizes alone and a CUDA graph can have it.
+
+        With no host condition there is one record, which is kept.
+        """
+        if not self._is_capturable or self._conditions:
+            return None
+        if self._recorded is None:
+            self._recorded = self._record()
+        status, launches = self._recorded
+        return None if status else launches
+
     def recorded(self) -> list[RecordedLaunch] | None:
         """What a run launches, if a CUDA graph can have it."""
         if not self._is_capturable or config().gpu_sync:
@@ -153,22 +176,8 @@ class CudaExecutionContext:
     def _record(self) -> tuple[int, list[RecordedLaunch] | None]:
         """The status of a run that is only recorded, and its launches; none where it copies."""
         recorder = LaunchRecorder(self.program["kernels"])
-        status = self._run(recorder, placeholders(len(self.bytes)))
+        status = self._run(recorder, placeholders(len(self.bytes) + 1))
         return status, None if status or recorder.copies else recorder.launches
-
-    def take_reports(self) -> Sequence[int] | None:
-        """The words of index checks if one of them has failed since they were last taken.
-
-        Of kernels that still run nothing may be there yet.
-        """
-        size = self._status_bytes
-        if not size or not any(found := ctypes.string_at(self._index_status, size)):
-            return None
-        words: list[int] = (ctypes.c_int64 * (size // 8)).from_buffer_copy(found)[:]
-        if not any(words[::2]):
-            return None  # a kernel writes the size, and is about to write the index
-        ctypes.memset(self._index_status, 0, size)
-        return words
 
     def launch_all(
         self,
@@ -182,18 +191,31 @@ class CudaExecutionContext:
     def doing(self) -> str:
         """What the GPU is doing, for errors that a wait reports."""
         graph = self._graphs.get(self._choices)
-        names = graph.names if graph else []
-        return f"{RUNNING}, kernel {names[0]}" if len(names) == 1 else RUNNING
+        names = graph.names if graph else ()
+        return f"kernel {names[0]} ran" if len(names) == 1 else RUNNING
 
-    def close(self) -> None:
-        """Free the memory."""
-        for graph in self._graphs.values():
-            graph.close()
+    @property
+    def holds_memory(self) -> bool:
+        """Whether a call has taken memory that is this context's own."""
+        return bool(self._memory or self._pinned or self._arena)
+
+    def release(self) -> None:
+        """Free all memory; a later call takes what it needs anew."""
         if self._memory:
             self.driver.free(self._memory)
-        for pinned in filter(None, (self._pinned, self._index_status)):
-            self.driver.free_pinned(pinned)
-        self.driver.free(self.arena)
+        if self._pinned:
+            self.driver.free_pinned(self._pinned)
+        if self._arena:
+            self.driver.free(self._arena)
+        self._memory = self._pinned = self._arena = 0
+
+    def close(self) -> None:
+        """Free memory and graphs."""
+        self.closed = True
+        for graph in self._graphs.values():
+            graph.close()
+        self._graphs = {}
+        self.release()
 
     def _run(
         self,
@@ -201,18 +223,19 @@ class CudaExecutionContext:
         places: Sequence[int],
         between: Callable[[int], None] | None = None,
     ) -> int:
-        sizes = dict(self._sizes)
-        inputs, outputs = places[: self._count], places[self._count :]
-        bases = BufferBases(inputs, outputs, self.arena, self._weights, self._index_status)
+        sizes, loaded, count = dict(self._sizes), self._loaded, self._count
+        inputs, outputs, arena = places[:count], places[count:-1], places[-1]
+        status = loaded.status.address if loaded.status is not None else 0
+        bases = BufferBases(inputs, outputs, arena, loaded.weights, status)
         kernels, waits = self.program["kernels"], config().gpu_sync
         run = PlanExecutor(
-            device, kernels, self.functions, bases, sizes, self.stream, between, waits
+            device, kernels, loaded.functions, bases, sizes, self.stream, between, waits
         )
-        status = run.do(self.program["actions"])
+        ended = run.do(self.program["actions"])
         self.data_dependent_sizes = {
             name: sizes.get(name, 0) for name in self.program["data_dependent_sizes"]
         }
-        return status
+        return ended
 
     def _ask(self, arrays: Sequence[Array]) -> None:
         """Read the inputs of host conditions, and evaluate these."""
@@ -221,7 +244,7 @@ class CudaExecutionContext:
 
     def _number(self, array: Array) -> int:
         """The integer of a scalar array; one on the GPU is downloaded."""
-        if not isinstance(array, Borrowed):
+        if isinstance(array, np.ndarray):
             return int(array.reshape(-1)[0])
         found = np.empty(1, array.dtype)
         self.driver.download(address(found), array.address, found.nbytes, self.stream)
@@ -230,7 +253,7 @@ class CudaExecutionContext:
 
     def _put(self, n: int, array: Array) -> int:
         """The device address of an input: its own, if it is on the GPU and aligned."""
-        if isinstance(array, Borrowed):
+        if not isinstance(array, np.ndarray):
             if array.address % VECTOR_BYTES == 0:
                 return int(array.address)
             place = self.places[n]

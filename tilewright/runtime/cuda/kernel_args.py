@@ -23,20 +23,25 @@ class TensorMapArg:
 class Arguments:
     """Addresses, sizes and the index of a step; tensor maps come before the last of these.
 
-    Words may change: matrices are described anew each time the driver asks for all.
+    Words may change: a tensor that lies elsewhere is described anew when the driver asks for all.
     """
 
     def __init__(self, words: Sequence[int], matrices: Sequence[TensorMapArg] = ()) -> None:
         self.words = (ctypes.c_int64 * len(words))(*words)
         self.matrices = tuple(matrices)
-        self._described: list[Any] = []
-        self._given: Any = None
+        self._described: list[Any] = [None] * len(self.matrices)
+        self._starts: list[int | None] = [None] * len(self.matrices)
+        first, self._first_map = ctypes.addressof(self.words), len(words) - 1
+        *places, last = (first + 8 * n for n in range(len(words)))
+        given = (*places, *(0 for _ in self.matrices), last)
+        self._given = (ctypes.c_void_p * len(given))(*given)
 
     def pointers(self, describe: Describe) -> Any:
-        """The addresses of all arguments, valid until the next call."""
-        self._described = [describe(self.words[m.argument], m.shape, m.box) for m in self.matrices]
-        first = ctypes.addressof(self.words)
-        *places, last = (first + 8 * n for n in range(len(self.words)))
-        given = (*places, *map(ctypes.addressof, self._described), last)
-        self._given = (ctypes.c_void_p * len(given))(*given)
+        """The addresses of all arguments: the same array each time."""
+        for n, m in enumerate(self.matrices):
+            start = self.words[m.argument]
+            if start != self._starts[n]:
+                described = describe(start, m.shape, m.box)
+                self._given[self._first_map + n] = ctypes.addressof(described)
+                self._described[n], self._starts[n] = described, start
         return self._given

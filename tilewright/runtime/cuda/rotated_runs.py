@@ -76,7 +76,7 @@ class RotatedRuns:
         self._graph, self._events, self._memory, self._scratch = None, [], [], 0
 
     def _copy(self) -> list[int]:
-        """Memory of its own for each input and output; inputs have their values."""
+        """Memory of its own for each input and output, with the arena; inputs have their values."""
         context = self._context
         driver, inputs = context.driver, len(context.plan.inputs)
         memory = [driver.allocate(size) for size in context.bytes]
@@ -86,7 +86,7 @@ class RotatedRuns:
         ):
             if size:
                 driver.copy(place, source, size, context.stream)
-        return memory
+        return [*memory, context.arena]
 
     def _of(self, runs: int) -> RepeatedGraph | None:
         """The graph of so many runs, `None` for a model that no graph can have."""
