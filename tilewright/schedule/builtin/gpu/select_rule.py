@@ -294,14 +294,8 @@ def _schedule_one_sum(
         sch.inline(b.name)
     if position == len(graph.blocks) - 1:
         sch.cache_write(name, "local")
-    if isinstance(found, ThinPlan):
-        schedule_thin(sch, name, found)
-        return "gemm"
-    if isinstance(found, TensorCoreTiles):
-        schedule_tensor_core(sch, name, found, target)
-        return "gemm"
     if found is not None:
-        schedule_simt(sch, name, found, target)
+        _schedule_product(sch, name, found, target)
         return "gemm"
     columns = plan_columns(block, graph.buffers, target)
     if columns is not None:
@@ -309,6 +303,18 @@ def _schedule_one_sum(
         return "columns"
     schedule_sum(sch, name, target, parts=bool(done))
     return "thread_per_element"
+
+
+def _schedule_product(
+    sch: Schedule, name: str, found: SimtTiles | TensorCoreTiles | ThinPlan, target: GpuTarget
+) -> None:
+    """One product, by tiles or all rows at once."""
+    if isinstance(found, ThinPlan):
+        schedule_thin(sch, name, found)
+    elif isinstance(found, TensorCoreTiles):
+        schedule_tensor_core(sch, name, found, target)
+    else:
+        schedule_simt(sch, name, found, target)
 
 
 def _choose_tiles(
