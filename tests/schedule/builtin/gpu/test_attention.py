@@ -20,7 +20,6 @@ from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, DType
 from tilewright.finalize.gpu.pipeline import finalize_gpu
 from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
-from tilewright.finalize.gpu.warp_specialize import mainloop_of
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.types import tensor
@@ -156,31 +155,6 @@ def test_warpgroups_multiply_where_they_can(func: Func, target: GpuTarget, kind:
 
 
 @pytest.mark.parametrize(
-    ("func", "bounded"),
-    [
-        (attention(256, 256, 128, tile=(128, 128)), set()),
-        (attention(200, 256, 128, tile=(128, 128)), {"a"}),
-        (attention(256, 200, 128, tile=(128, 128)), {"kt", "vt"}),
-        (attention(256, 256, 72, tile=(128, 128)), {"a", "kt", "vt"}),
-        (attention(256, 4096, 256, tile=(128, 64, 2)), set()),
-    ],
-    ids=["all whole", "queries past the end", "keys past the end", "columns past the end", "parts"],
-)
-def test_producer_warps_copy_tiles(func: Func, bounded: set[str]) -> None:
-    scheduled = schedule_for_gpu(func, frozenset(), H200).func
-    assert mainloop_of(scheduled.body) is not None
-    loads = [t for t in tiles(scheduled) if t.intrinsic.startswith("tma_load")]
-    assert {t.dst.buffer for t in loads} == {"a", "kt", "vt"}
-    assert {t.dst.buffer for t in loads if t.intrinsic.endswith("of_several")} == bounded
-
-
-def test_operands_that_do_not_lie_in_rows_are_copied_by_all_threads() -> None:
-    func = attention(128, 256, 128, tile=(128, 128), q_perm=(0, 2, 3, 1))
-    scheduled = schedule_for_gpu(func, frozenset(), H200).func
-    assert mainloop_of(scheduled.body) is None
-
-
-@pytest.mark.parametrize(
     ("func", "queries"),
     [
         pytest.param(attention(64, 128, 64, tile=(64, 64)), "rs", marks=pytest.mark.slow),
@@ -202,18 +176,6 @@ def test_a_mainloop_of_one_iteration_has_one_stage() -> None:
         finalize_gpu(replace(_scheduled(func), annotations=(ALIGNED_PARAMS,)), H200)
     )
     assert sum(size for _, size in shared_offsets(launch.body).values()) <= 40 * 1024
-
-
-def test_parts_are_put_together_by_a_launch_of_its_own() -> None:
-    func = attention(4, 100, tile=(16, 32, 4))
-    scheduled = _scheduled(func)
-    arrays = sample(func, {})
-    expected = run(func, arrays, {})["y0"].astype(np.float32)
-    found = run(scheduled, arrays, {})["y0"].astype(np.float32)
-    np.testing.assert_allclose(found, expected, rtol=2e-2, atol=1e-2)
-    first, second = launches(finalize_gpu(replace(scheduled, annotations=(ALIGNED_PARAMS,)), H200))
-    assert (str(first.grid), first.threads) == ("4", 32)
-    assert (str(second.grid), second.threads) == ("1", 128)
 
 
 def test_only_attention_in_lanes_has_the_rule() -> None:
