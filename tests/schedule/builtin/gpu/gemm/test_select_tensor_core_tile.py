@@ -17,7 +17,10 @@ from tilewright.schedule.analysis.blocks import (
     reductions,
     value_of,
 )
-from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import tensor_core_tile_of
+from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import (
+    tensor_core_tile_of,
+    tensor_core_tiles_of,
+)
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     Mainloop,
     TensorCoreTile,
@@ -84,6 +87,25 @@ def test_persistent_kernels_where_they_were_measured_best(
         assert tile.mainloop is Mainloop.WARP_SPECIALIZED
         tile = tile.fallback
     assert tile.mainloop is not Mainloop.WARP_SPECIALIZED
+
+
+@pytest.mark.parametrize(
+    ("sizes", "mainloop"),
+    [
+        ((512, 1408, 3584), Mainloop.CP_ASYNC),
+        ((504, 1408, 3584), Mainloop.TMA),
+        ((512, 1368, 3584), Mainloop.TMA),
+        ((512, 1408, 3592), Mainloop.TMA),
+    ],
+)
+def test_tiles_that_reach_beyond_matrices_are_copied_by_the_engine(
+    sizes: tuple[int, int, int], mainloop: Mainloop
+) -> None:
+    structure = block_graph(sources(dense(*sizes))[0][0])
+    found = tensor_core_tiles_of(structure.blocks[0], structure.buffers, H200)
+    assert found is not None
+    deep = [t for t in found.tiles if t.sides == (64, 128, 64) and t.stages == 8 and t.wgmma]
+    assert {t.mainloop for t in deep if t.split_k == 1} == {mainloop}
 
 
 def test_stream_k_needs_a_known_number_of_k_tiles() -> None:

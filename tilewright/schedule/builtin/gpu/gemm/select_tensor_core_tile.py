@@ -114,10 +114,15 @@ def tensor_core_tiles_of(
 
 
 def _mainloop(tile: TensorCoreTile, dtype: DType, shape: GemmShape, target: GpuTarget) -> Mainloop:
-    """How a tile that is not persistent is copied; TMA also rounds operands to TF32."""
+    """How a tile that is not persistent is copied; TMA also rounds operands to TF32.
+
+    Threads compare each vector of a tile that reaches beyond its matrix with the bounds.
+    """
     tiles, k_tiles = shape.tiles_and_k_tiles(tile, target.sm_count)
     pays = tile.stages <= TIMES.tma_max_stages and tiles * k_tiles > TIMES.tma_min_k_tiles
-    return Mainloop.TMA if dtype == F32 or pays else Mainloop.CP_ASYNC
+    sizes = zip((shape.m, shape.n, shape.k), tile.sides, strict=True)
+    beyond = any(size % side for size, side in sizes)
+    return Mainloop.TMA if dtype == F32 or pays or beyond else Mainloop.CP_ASYNC
 
 
 def _prefer_persistent(
