@@ -46,6 +46,16 @@ def test_what_was_measured_best_is_taken(
     assert (tile.block_m, tile.block_n, tile.split_k) == (*sides, parts)
 
 
+@for_each(
+    ("sizes", "parts"), [((4, 7800, 4720), 16), ((7, 4000, 3000), 8), ((4096, 4096, 4096), 1)]
+)
+def test_sums_of_few_rows_are_short(sizes: tuple[int, int, int], parts: int) -> None:
+    ((func, _),) = sources(dense(*sizes, F32))
+    tile = simt_tile_of(block_graph(func).blocks[0], H200)
+    assert tile is not None
+    assert tile.split_k == parts
+
+
 def test_a_product_has_more_than_one_step() -> None:
     for depth, steps in ((12, 2), (16, 2), (17, 2), (40, 3)):
         ((func, _),) = sources(dense(64, 64, depth, F32))

@@ -28,6 +28,11 @@ MIN_K = 8
 MIN_SIDE = 4
 # The K that is worth a pass over partial sums, for how many tiles per SM, and the largest factor.
 MIN_SPLIT_K, MAX_TILES_PER_SM, MAX_SPLIT_K = 64, 9, 16
+# The tiles for each SM where few rows or columns make the partial sums small.
+MAX_TILES_PER_SM_OF_FEW_ROWS = 36
+# The terms that are summed one after another where few rows or columns are bound by the bytes of
+# their operands, and the time that shorter sums may take besides, as a part of the product's.
+SHORT_SUM, SHORT_SUMS_SHARE = 512, 0.05
 # Pipeline stages.
 STAGES = 4
 # Registers of a thread for each word that it copies by itself, and besides accumulators and those.
@@ -147,7 +152,25 @@ def simt_tiles_of(block: Block, target: GpuTarget) -> SimtTiles | None:
         alike = [t for t in split if replace(t, split_k=best.split_k) == best]
         single = [t for t in alike if _tiles_per_sm(t, sizes, target) == 1]
         best = min(single, key=lambda t: _im2col_seconds(t, sizes, target))
+    best = _with_short_sums(best, split, sizes, target)
     return SimtTiles(best, tuple(split), sizes, target)
+
+
+def _with_short_sums(
+    best: SimtTile, tiles: list[SimtTile], sizes: tuple[int, ...], target: GpuTarget
+) -> SimtTile:
+    """The tile with K in more parts, where few rows or columns have long sums, and that is cheap.
+
+    Errors grow with the root of how many terms are summed one after another.
+    """
+    _, m, n, k = sizes
+    limit = (1 + SHORT_SUMS_SHARE) * _seconds(best, sizes, target)
+    alike = [t for t in tiles if replace(t, split_k=best.split_k) == best]
+    for t in sorted(alike, key=lambda t: t.split_k):
+        long = k // best.split_k > SHORT_SUM and min(m, n) < TIMES.min_side
+        if long and t.split_k > best.split_k and _seconds(t, sizes, target) <= limit:
+            best = t
+    return best
 
 
 def _registers_of_words(tile: SimtTile) -> int:
@@ -198,7 +221,11 @@ def _looping(tile: SimtTile, k: int) -> SimtTile:
 
 def _with_split_k(tile: SimtTile, block: Block, target: GpuTarget) -> Iterator[SimtTile]:
     """A tile with every split-K factor that K allows."""
-    for factor in split_k_factors(block, tile.sides, MIN_SPLIT_K, target, MAX_TILES_PER_SM):
+    gemm = match_gemm(block)
+    assert gemm is not None
+    few = min(size_of(gemm.m), size_of(gemm.n)) < TIMES.min_side
+    most = MAX_TILES_PER_SM_OF_FEW_ROWS if few else MAX_TILES_PER_SM
+    for factor in split_k_factors(block, tile.sides, MIN_SPLIT_K, target, most):
         if factor <= MAX_SPLIT_K:
             yield replace(tile, split_k=factor)
 
