@@ -39,7 +39,7 @@ INSTRUCTIONS = {
     "wgmma_f16": "wgmma.mma_async.sync.aligned.m64n",
     "wgmma_f32": "wgmma.mma_async.sync.aligned.m64n",
     **{f"wgmma_{t}": "wgmma.mma_async.sync.aligned.m64n" for t in ("i8", "u8")},
-    "tma_load": "cp.async.bulk.tensor.2d.shared::cluster.global",
+    "tma_load": "cp.async.bulk.tensor.",
     "mbarrier_init": "mbarrier.init",
     "quad_transpose": "shfl.sync.bfly",
     "packed_transpose": "shfl.sync.bfly",
@@ -58,6 +58,7 @@ INSTRUCTIONS = {
         for kind, (a, b) in BYTE_KINDS.items()
     },
     "cp_async_16": "cp.async.cg.shared.global",
+    "cp_async_8": "cp.async.ca.shared.global",
     "cp_async_4": "cp.async.ca.shared.global",
 }
 # The processor that an architecture's code is for, where there is none for all.
