@@ -107,9 +107,9 @@ class PrimitiveMethods(ABC):
         """Merge an elementwise block into the producer of the allocation that it reads."""
         self._step("reverse_inline", block)
 
-    def rfactor(self, block: str, loop: str) -> str:
+    def rfactor(self, block: str, loop: str, own_start: bool = False) -> str:
         """Reduce into one partial result per iteration of a loop, then over the partial results."""
-        return self._name("rfactor", block, loop)
+        return self._name("rfactor", block, loop, *([True] if own_start else []))
 
     def set_scope(self, buffer: str, scope: str) -> None:
         """Put an allocation into another kind of memory."""

@@ -83,7 +83,7 @@ def test_other_operations_are_refused() -> None:
 def test_partial_results_that_have_a_first_term_start_with_it() -> None:
     before = softmax(6, 9)
     sch = Schedule(before)
-    sch.rfactor("s", sch.split("s.r0", [None, 4])[1])
+    sch.rfactor("s", sch.split("s.r0", [None, 4])[1], own_start=True)
     assert find_block(sch.func, "s.rf").init is not None
     sch.compute_at("s.rf", "s.final.ax0")
     assert len(conjuncts(find_block(sch.func, "s.rf").predicate)) == 1

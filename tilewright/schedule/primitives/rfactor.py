@@ -18,8 +18,9 @@
 
 The loop becomes spatial, so it can be vectorized. The partial results are in `<buffer>.rf`, which
 has one more dimension in front. `<block>.rf` keeps the loops; the block itself, just after the
-nest, gets new loops `<block>.final.axN` over the partial results. Where a guard may leave a partial
-result without its first term, a separate block `<block>.rf.init` initializes all of them.
+nest, gets new loops `<block>.final.axN` over the partial results. A guarded reduction loop would
+leave some partial results uninitialized, so a separate block `<block>.rf.init` initializes them.
+With `own_start` a partial result that certainly has a first term is started by it, guarded or not.
 A second `rfactor` of the same reduction gives `.rf2` and `.final2`.
 """
 
@@ -27,7 +28,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewright.arith.expr import Binary, Expr, Load, Var, const
+from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var, const
 from tilewright.arith.simplify import prove
 from tilewright.arith.walk import free_vars, substitute
 from tilewright.ir.loop.access_regions import make_block
@@ -61,7 +62,7 @@ from tilewright.schedule.tree import (
 )
 
 
-def rfactor(func: Func, block: str, loop: str) -> Func:
+def rfactor(func: Func, block: str, loop: str, own_start: bool = False) -> Func:
     """Reduce into one partial result per iteration of a loop, then over the partial results."""
     spine = block_spine(func, block)
     old = target_block(spine)
@@ -78,7 +79,7 @@ def rfactor(func: Func, block: str, loop: str) -> Func:
         raise refuse(func, "schedule.name-taken", f"there is a buffer {partials} already")
     shape = (axis.extent, *known[buffer].shape)
     known[partials] = Buffer(partials, reduction.target.dtype, shape)
-    partial = _Partial(func, old, reduction, axis, nest, known, number)
+    partial = _Partial(func, old, reduction, axis, nest, known, number, own_start)
     after = replaced(func, spine, partial.block())
     final = _final_nest(func, old, reduction, axis, nest, known, number)
     after = inserted_after(after, block_spine(after, name)[: spine.index(nest[0]) + 1], final)
@@ -88,7 +89,7 @@ def rfactor(func: Func, block: str, loop: str) -> Func:
     return replace(after, body=Alloc(known[partials], after.body))
 
 
-def rfactor_name(func: Func, block: str, loop: str) -> str:
+def rfactor_name(func: Func, block: str, loop: str, own_start: bool = False) -> str:
     """The name of the block that computes the partial results."""
     taken = {b.name for b in blocks(func.body)}
     numbers = ("", *(str(n) for n in range(2, len(taken) + 2)))
@@ -129,6 +130,7 @@ class _Partial:
         nest: tuple[Stmt, ...],
         known: dict[str, Buffer],
         number: str,
+        own_start: bool,
     ) -> None:
         self.func = func
         self.name = f"{block.name}.rf{number}"
@@ -141,7 +143,8 @@ class _Partial:
         self.predicate = spatial
         others = [f for f in self.loops if f is not axis]
         first = substitute(inside, {f.name: const(0) for f in others})
-        self.guarded = not prove(first, extents_of(nest))
+        starts = own_start and prove(first, extents_of(nest))
+        self.guarded = inside is not TRUE and not starts
         self.iters = (
             Iter(f"v{axis.name}", "S", axis.extent, Var(axis.name)),
             *(it for it in block.iters if it.kind == "S"),

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tests.codegen.gpu.test_nvptx import check_on_threads
 from tests.differential.kernel_graphs import KERNELS
 from tests.for_each import for_each
 from tests.schedule.builtin.gpu.scheduled import check
+from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import I8, I32
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.schedule.builtin.gpu import rowwise_plan
 
 NAMES = ("softmax", "layer_norm", "argmax", "sum_all", "sum_ends", "global_pool")
 
@@ -37,3 +42,23 @@ def test_rows_that_one_thread_could_read_at_once() -> None:
 @for_each("columns", [4, 5, 9, 15])
 def test_short_rows_that_are_reduced_several_times(columns: int) -> None:
     assert check(KERNELS["softmax"](50, columns, 0), {}) == ["rowwise"]
+
+
+@for_each("sizes", [(9, 30, 11), (17, 3, 48), (3, 40, 8), (9, 2, 300), (2, 3, 1203)])
+def test_rows_of_several_axes(sizes: tuple[int, int, int]) -> None:
+    graph = KERNELS["sum_ends"](*sizes)
+    assert check(graph, {}) == ["rowwise"]
+    for func, constants in sources(graph):
+        check_on_threads(func, constants, {})
+
+
+@pytest.mark.parametrize("columns", [1200, 1203])
+def test_rows_that_do_not_fit_registers_are_read_again(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = replace(rowwise_plan.ROWWISE, registers=0)
+    monkeypatch.setattr(rowwise_plan, "ROWWISE", limits)
+    graph = KERNELS["softmax"](2, columns, 0)
+    assert check(graph, {}) == ["rowwise"]
+    for func, constants in sources(graph):
+        check_on_threads(func, constants, {})

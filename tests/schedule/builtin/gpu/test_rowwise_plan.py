@@ -31,7 +31,8 @@ def _facts(name: str, *sizes: Dim) -> BlockGraph:
         (8192, 1000, RowwisePlan(1, 64, 4, True)),
         (12, 768, RowwisePlan(1, 256, 4, True)),
         (4099, 130, RowwisePlan(4, 32, 2, True)),
-        (8192, 200000, RowwisePlan(1, 256, 1, False)),
+        (8192, 200000, RowwisePlan(1, 256, 4, False, 8)),
+        (8192, 200001, RowwisePlan(1, 256, 1, False, 8)),
     ],
 )
 def test_rows_of_every_length(rows: int, length: int, plan: RowwisePlan) -> None:

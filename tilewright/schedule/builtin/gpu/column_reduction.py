@@ -87,9 +87,9 @@ def plan_columns(block: Block, buffers: dict[str, Buffer], target: GpuTarget) ->
     for row_bytes in ROW_BYTES if wanted > 1 else ():
         lanes = -(-size // (width * -(-size * bits // (8 * row_bytes))))
         rows = min(max(wanted, -(-MIN_THREADS // lanes)), terms // MIN_TERMS, THREADS // lanes)
-        if rows < 2:
-            return None
-        rows = 1 << (rows.bit_length() - 1)
+        rows = 1 << (max(1, rows).bit_length() - 1)
+        if rows == 1:
+            break
         blocks = points // size * -(-size // (lanes * width))
         parts = _parts(terms, rows, target.sm_count * OCCUPANCY.column_reduction_blocks // blocks)
         own = -(-terms // (parts * rows))
@@ -127,7 +127,7 @@ def schedule_columns(sch: Schedule, name: str, plan: ColumnPlan) -> None:
     depth = own_loops(sch, block)[len(spatial(block)) :]
     down = str(sch.fuse(*depth)) if len(depth) > 1 else depth[0]
     *_, row = sch.split(down, [None, plan.prefetch, plan.rows])
-    part = str(sch.rfactor(name, row))
+    part = str(sch.rfactor(name, row, own_start=True))
     sums = block_graph(sch.func).block(part).writes[0].buffer
     copy = str(sch.cache_read(name, sums, "shared"))
     sch.set_scope(sums, "register")

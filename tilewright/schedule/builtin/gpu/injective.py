@@ -24,6 +24,7 @@ from tilewright.schedule.builtin.gpu.thread_per_element import (
     WIDTHS,
     bind_points,
     choose_threads,
+    is_near,
     own_loops,
 )
 from tilewright.schedule.builtin.gpu.transpose import schedule_transpose, transposed_read
@@ -53,9 +54,15 @@ def schedule_injective(sch: Schedule, block: Block, target: GpuTarget) -> None:
 
 
 def _choose_several(sch: Schedule, block: Block, width: int, target: GpuTarget) -> int:
-    """How many elements or short vectors a thread reads at once: together as much as a vector."""
-    points = typical_extent(simplify(product(tuple(it.extent for it in spatial(block)))))
-    several = max(1, target.lanes(value_of(block).dtype.bits) // width)
+    """How many elements or short vectors a thread reads at once: together as much as a vector.
+
+    Only one where neighbours read far from one another: threads side by side share cache lines.
+    """
+    axes, graph = spatial(block), block_graph(sch.func)
+    points = typical_extent(simplify(product(tuple(it.extent for it in axes))))
+    along = [r for r in reads_of(block) if uses(r, axes[-1].name)]
+    near = all(is_near(r, graph.buffers[r.buffer], axes[-1].name) for r in along)
+    several = max(1, target.lanes(value_of(block).dtype.bits) // width) if near else 1
     busy = target.sm_count * OCCUPANCY.injective_threads
     while several > 1 and points // (width * several) < busy:
         several //= 2

@@ -10,7 +10,8 @@ computed of it stays in the registers of these threads from the first stage to t
       thread (row, lane): e[vectors] = exp(x[vectors] - peak)
       ...
 
-Rows of unknown or great length, or of several axes, are read again in each stage.
+Rows of unknown or great length, or of several axes, are read again in each stage, some vectors
+ahead.
 """
 
 from __future__ import annotations
@@ -126,25 +127,31 @@ def _number_blocks(sch: Schedule, graph: BlockGraph, rows: int, plan: RowwisePla
 
 def _distribute(sch: Schedule, columns: list[str], plan: RowwisePlan) -> tuple[str, list[str]]:
     """Distribute a row: the loop over threads, and the loops over a thread's elements."""
-    chunk = str(sch.fuse(*columns)) if len(columns) > 1 else columns[0]
+    *outer, chunk = columns
     inner = []
     if plan.vector_width > 1:
         chunk, vector = sch.split(chunk, [None, plan.vector_width])
         inner = [vector]
-    part, lane = sch.split(chunk, [None, plan.lanes_per_row])
-    sch.reorder(lane, part, *inner)  # a thread has all its elements between two barriers
-    return lane, [part, *inner]
+    if outer:
+        chunk = str(sch.fuse(*outer, chunk))
+    if plan.prefetch > 1:
+        step, part, lane = sch.split(chunk, [None, plan.prefetch, plan.lanes_per_row])
+        inner = [part, *inner]
+    else:
+        step, lane = sch.split(chunk, [None, plan.lanes_per_row])
+    sch.reorder(lane, step, *inner)  # a thread has all its elements between two barriers
+    return lane, [step, *inner]
 
 
 def _map_rows(sch: Schedule, name: str, rows: int, plan: RowwisePlan) -> None:
     """Distribute the elements of each row; the first `rows` loops of a block are over rows."""
     own = own_loops(sch, block_graph(sch.func).block(name))
     if own[rows:]:
-        lane, (part, *vectors) = _distribute(sch, own[rows:], plan)
+        lane, parts = _distribute(sch, own[rows:], plan)
         sch.bind(lane, "thread")
-        for vector in vectors:
-            sch.vectorize(vector)
-        if plan.in_registers:
+        if plan.vector_width > 1:
+            sch.vectorize(parts.pop())
+        for part in parts if plan.in_registers else parts[1:]:
             sch.unroll(part)
     bind_threads(sch, own[:rows])
 
@@ -154,17 +161,22 @@ def _sum_rows(sch: Schedule, block: Block, rows: int, plan: RowwisePlan, wide: s
     name = block.name
     own = own_loops(sch, block_graph(sch.func).block(name))
     lane, parts = _distribute(sch, own[rows:], plan)
-    partial = str(sch.rfactor(name, lane))
+    vectors = plan.vector_width > 1 and not plan.in_registers
+    partial = str(sch.rfactor(name, lane, own_start=vectors))
+    sch.set_scope(block_graph(sch.func).block(partial).writes[0].buffer, "register")
+    vectors = vectors and block_graph(sch.func).block(partial).init is not None
+    if vectors:
+        partial = _sum_vectors(sch, partial, parts.pop())
     graph = block_graph(sch.func)
-    sch.set_scope(graph.block(partial).writes[0].buffer, "register")
     sch.bind(lane, "thread")
     if graph.block(partial).init is not None:
-        sch.decompose_reduction(partial, parts[0])
+        init = sch.decompose_reduction(partial, parts[0])
+        if vectors:
+            sch.vectorize(own_loops(sch, block_graph(sch.func).block(init))[-1])
     elif f"{partial}.init" in {b.name for b in graph.blocks}:
         sch.bind(own_loops(sch, graph.block(f"{partial}.init"))[-1], "thread")
-    if plan.in_registers:
-        for part in parts:
-            sch.unroll(part)
+    for part in parts if plan.in_registers else parts[1:]:
+        sch.unroll(part)
     bind_threads(sch, own[:rows])
     summed = block.writes[0].buffer
     readers = {b.name for b in graph.blocks if summed in {x.buffer for x in reads_of(b)}}
@@ -172,3 +184,14 @@ def _sum_rows(sch: Schedule, block: Block, rows: int, plan: RowwisePlan, wide: s
     *numbering, left = own_loops(sch, block_graph(sch.func).block(name))
     sch.bind(left, "allreduce")
     bind_threads(sch, numbering)
+
+
+def _sum_vectors(sch: Schedule, name: str, vector: str) -> str:
+    """Add up vectors as such, and their elements at the end; gives the block that adds vectors."""
+    part = str(sch.rfactor(name, vector, own_start=True))
+    sch.set_scope(block_graph(sch.func).block(part).writes[0].buffer, "register")
+    sch.vectorize(vector)
+    *threads, element = own_loops(sch, block_graph(sch.func).block(name))
+    bind_threads(sch, threads)
+    sch.unroll(element)
+    return part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 
 from tilewright.arith.expr import Expr, Load, Var, as_int, product
@@ -20,6 +21,8 @@ from tilewright.target.calibration.sm_90a import OCCUPANCY, ROWWISE
 from tilewright.target.gpu import GpuTarget
 
 REGISTER_BITS = 32
+# Vectors that a thread reads before it adds them.
+PREFETCH_VECTORS = 8
 # The most rows of a block that a search considers.
 MAX_ROWS = 64
 
@@ -28,13 +31,15 @@ MAX_ROWS = 64
 class RowwisePlan:
     """The rows of a block, the threads of a row, and the elements that a thread reads at a time.
 
-    `in_registers`: a row stays in the registers of its threads.
+    `in_registers`: a row stays in the registers of its threads. Elsewhere a thread reads `prefetch`
+    vectors before it adds them.
     """
 
     rows_per_block: int
     lanes_per_row: int
     vector_width: int
     in_registers: bool
+    prefetch: int = 1
 
 
 def plan_rows(graph: BlockGraph, rows: int, target: GpuTarget) -> RowwisePlan:
@@ -51,9 +56,26 @@ def plan_rows(graph: BlockGraph, rows: int, target: GpuTarget) -> RowwisePlan:
         words = sum(graph.buffers[name].dtype.bits / 32 for name in register_arrays(graph, rows))
         if lanes <= target.threads_per_block and words * length / lanes <= ROWWISE.registers:
             return RowwisePlan(_rows_per_block(lanes, counts, target), lanes, width, True)
-    longest = max(typical_extent(_columns(b, rows)) for b in graph.blocks)
+    return _read_again(graph, rows, target)
+
+
+def _read_again(graph: BlockGraph, rows: int, target: GpuTarget) -> RowwisePlan:
+    """The plan for rows that do not stay in registers: whole vectors, where the length is known."""
+    counts = spatial(graph.blocks[-1])[:rows]
+    wide = wide_blocks(graph, rows)
+    lengths = (as_int(_axes(b, rows)[-1].extent) or 1 for b in wide)
+    width = gcd(target.lanes(_bits(graph, rows)), *lengths)
+    longest = max(typical_extent(_columns(b, rows)) for b in graph.blocks) // width
     lanes = max(target.warp_size, min(ROWWISE.max_lanes, _power(-(-longest // 4))))
-    return RowwisePlan(_rows_per_block(lanes, counts, target), lanes, 1, False)
+    own = -(-longest // lanes)
+    known = all(as_int(_columns(b, rows)) for b in wide)
+    prefetch = -(-own // -(-own // PREFETCH_VECTORS)) if known else 1
+    return RowwisePlan(_rows_per_block(lanes, counts, target), lanes, width, False, prefetch)
+
+
+def _axes(block: Block, rows: int) -> tuple[Iter, ...]:
+    """The axes along the rows of a block."""
+    return reductions(block) or spatial(block)[rows:]
 
 
 def choose_rows(sch: Schedule, graph: BlockGraph, rows: int, target: GpuTarget) -> RowwisePlan:
@@ -61,19 +83,19 @@ def choose_rows(sch: Schedule, graph: BlockGraph, rows: int, target: GpuTarget) 
     plan, name = plan_rows(graph, rows, target), graph.blocks[-1].name
     counts = spatial(graph.blocks[-1])[:rows]
     limits = _Limits(graph, rows, target)
-    kept = plan.in_registers
-    if kept:
+    if plan.in_registers:
         kept = sch.choose(f"{name}.in_registers", True, lambda: (False, True))
-    width = plan.vector_width if kept else 1
-    if kept:
+        plan = plan if kept else _read_again(graph, rows, target)
+    width = plan.vector_width
+    if plan.in_registers:
         width = sch.choose(f"{name}.width", width, limits.widths)
-    usual = plan.lanes_per_row
-    if kept != plan.in_registers or width != plan.vector_width:
+    usual, kept = plan.lanes_per_row, plan.in_registers
+    if width != plan.vector_width:
         usual = limits.nearest(usual, width, kept)
     lanes = sch.choose(f"{name}.lanes", usual, lambda: limits.lanes(width, kept))
     usual = plan.rows_per_block if lanes == plan.lanes_per_row else 1
     together = sch.choose(f"{name}.rows", usual, lambda: limits.rows(lanes, bool(counts)))
-    return RowwisePlan(together, lanes, width, kept)
+    return replace(plan, rows_per_block=together, lanes_per_row=lanes, vector_width=width)
 
 
 class _Limits:
@@ -155,14 +177,13 @@ def _length(graph: BlockGraph, rows: int) -> int | None:
     """The length of all rows, if it is known and they have one axis."""
     found = set()
     for b in wide_blocks(graph, rows):
-        axes = reductions(b) or spatial(b)[rows:]
+        axes = _axes(b, rows)
         found.add(as_int(axes[0].extent) if len(axes) == 1 else None)
     return next(iter(found)) if len(found) == 1 else None
 
 
 def _columns(block: Block, rows: int) -> Expr:
-    axes = reductions(block) or spatial(block)[rows:]
-    return simplify(product(tuple(it.extent for it in axes)))
+    return simplify(product(tuple(it.extent for it in _axes(block, rows))))
 
 
 def _bits(graph: BlockGraph, rows: int) -> int:

@@ -6,7 +6,7 @@ y = sum over k of x[k]   →   y.rf[g] = sum over j of x[g * n + j]      many th
 
 from __future__ import annotations
 
-from math import gcd, isqrt
+from math import isqrt
 
 from tilewright.arith.expr import as_int, product
 from tilewright.arith.simplify import simplify
@@ -44,10 +44,11 @@ def parts_of(block: Block, graph: BlockGraph, target: GpuTarget) -> int:
         return 1
     plan = plan_columns(block, graph.buffers, target)
     if plan is None and is_along_row(block, graph):
-        wanted = min(
-            target.sm_count * OCCUPANCY.split_reduction_blocks // points, terms // BLOCK_TERMS
-        )
-        return gcd(terms, 1 << (wanted.bit_length() - 1)) if wanted > 1 else 1
+        wanted = target.sm_count * OCCUPANCY.split_reduction_blocks // points
+        # Parts of the first of several axes have whole rows of the last one.
+        whole = as_int(reductions(block)[0].extent) or 1
+        most = min(wanted, terms // BLOCK_TERMS)
+        return max((n for n in range(1, most + 1) if whole % n == 0), default=1)
     if terms < THREAD_TERMS:
         return 1
     if plan is not None:
