@@ -208,7 +208,7 @@ def ours(subject: Subject, precision: str) -> Figures:
     options = {"dims": dims, "precision": precision}
     container = compile_container(path, make_options(target="cuda", cache=False, **options))
     with CudaExecutable(container) as executable:
-        executable._open()  # the driver translates the code, by the processor
+        executable.check()  # the driver translates the code, by the processor
         seconds = time.perf_counter() - start
         args = [inputs[port.name] for port in executable.inputs]
         with subject.alone():

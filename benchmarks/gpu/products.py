@@ -14,7 +14,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,6 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.executable import CudaExecutable
-from tilewright.runtime.cuda.execution_context import CudaExecutionContext
 
 # Operands of all products in a graph have so many bytes together, in at most so many sets.
 ROTATED_BYTES = 200 << 20
@@ -121,56 +120,27 @@ def torch_product(row: Row, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 class Ours:
-    """A compiled product on several sets of operands, each in a context of its own."""
+    """A compiled product on several sets of operands, each with a result that is kept."""
 
-    def __init__(self, container: Container, sets: list[Operands]) -> None:
+    def __init__(self, container: Container, sets: Sequence[Operands]) -> None:
         self.model = CudaExecutable(container)
-        self.contexts: list[CudaExecutionContext] = []
-        for operands in sets:
-            arrays = self._arrays(operands)
-            bound, plan = self.model._bind(arrays)
-            first = self.model._context(plan)
-            context = first if not self.contexts else self._another(first)
-            context.put_inputs(bound)
-            self.contexts.append(context)
-        torch.cuda.synchronize()
-
-    def _arrays(self, operands: Operands) -> list[np.ndarray]:
-        pairs = zip(operands, self.model.inputs, strict=True)
-        return [as_numpy(t, port.dtype.numpy) for t, port in pairs]
-
-    def _another(self, context: CudaExecutionContext) -> CudaExecutionContext:
-        ports = (self.model.inputs, self.model.outputs)
-        inputs, outputs = ([p.dtype.numpy for p in group] for group in ports)
-        program, functions = self.model._program, self.model._functions
-        kinds = (inputs, outputs)
-        about = (program, functions, self.model._weights, context.plan, kinds)
-        return CudaExecutionContext(context.driver, *about, context.stream)
+        self.sets = sets
+        self.results: list[torch.Tensor | None] = [None] * len(sets)
 
     def result(self, operands: Operands, like: torch.dtype) -> torch.Tensor:
-        """What comes of the first set."""
-        arrays = self._arrays(operands)
-        found = self.model(*arrays)
-        assert isinstance(found, np.ndarray)
-        return torch.from_numpy(found.view(np.uint8)).view(like).cuda()
+        """What comes of a set."""
+        found = self.model(*operands)
+        assert isinstance(found, torch.Tensor)
+        return found.view(like)
 
     def launch(self, number: int) -> None:
-        """One product on the stream that torch captures."""
-        context = self.contexts[number]
-        own, context.stream = context.stream, torch.cuda.current_stream().cuda_stream
-        context.launch_all()
-        context.stream = own
+        """One product in torch's current stream, which may be captured."""
+        self.results[number] = self.model(*self.sets[number])
 
     def close(self) -> None:
         """Give the memory back."""
-        for context in self.contexts[1:]:
-            context.close()
+        self.results = []
         self.model.close()
-
-
-def as_numpy(t: torch.Tensor, dtype: Any) -> np.ndarray:
-    """A tensor as an array of the type that models take."""
-    return t.cpu().contiguous().view(torch.uint8).numpy().view(dtype)
 
 
 def captured(launch: Launch, count: int) -> torch.cuda.CUDAGraph:
