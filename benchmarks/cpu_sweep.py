@@ -33,13 +33,12 @@ from machine import describe_machine
 from operators import torch_kernel
 from random_case import Case
 from random_cases import KINDS, draw_cases
+from sweep_tables import CPU_BEHIND, is_behind
 
 from tilewright.bench.engine_process import EngineFailed, EngineProcess
 from tilewright.runtime.roofline.machine_roofline import machine_roofline
 
 ENGINES = (OURS, "onnxruntime", "openvino", "torch")
-BEHIND = 0.9
-AT_ROOF = 0.9
 WRONG = 1e-3
 TIMEOUT = 300.0
 VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -150,7 +149,7 @@ def measure_case(
         engine.load(folder)
     run_rounds(engines, arguments.rounds, arguments.seconds)
     found = ratio(engines)
-    if found is not None and found[0] < BEHIND:
+    if found is not None and found[0] < CPU_BEHIND:
         run_rounds(engines, 3 * arguments.rounds, 2 * arguments.seconds)
         found = ratio(engines)
     row: dict[str, Any] = {"seed": seed, "number": number, "kind": case.kind, "case": case.text}
@@ -159,15 +158,10 @@ def measure_case(
     row["failures"] = {e.name: e.failure for e in engines if e.failure}
     if found is not None:
         row |= {"ratio": found[0], "best": found[1]}
-        if found[0] < BEHIND:
+        if found[0] < CPU_BEHIND:
             row["kernels"] = engines[0].kernels()
             row["of_roof"] = of_roof(row)
     return row
-
-
-def is_behind(row: Mapping[str, Any]) -> bool:
-    """Whether a case counts as below: slower than another engine and not at the roof."""
-    return row.get("ratio", 1.0) < BEHIND and (row.get("of_roof") or 0.0) < AT_ROOF
 
 
 def line_of(row: Mapping[str, Any]) -> str:
