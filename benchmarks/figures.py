@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 
 import figure_tables
+import sweep_tables
 from readme import speed
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +33,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "bf16": figure_tables.bf16,
     "compile": figure_tables.compile_cost,
     "conformance": figure_tables.conformance,
+    "cpu-sweep": sweep_tables.cpu_sweep,
     "index-checks": figure_tables.index_checks,
     "metaschedule": figure_tables.metaschedule,
     "mlp-memory": figure_tables.mlp_memory,
