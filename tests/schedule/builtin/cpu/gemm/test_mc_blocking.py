@@ -30,9 +30,20 @@ from tilewright.target.registry import CPUS
 def test_groups_are_whole_but_for_a_few_tiles(tiles: int, wanted: int) -> None:
     found = mc_tiles_near(tiles, wanted)
     assert 1 <= found <= tiles
-    assert -tiles % found <= MAX_EXTRA * tiles
+    assert -tiles % found <= max(MAX_EXTRA) * tiles
+    if -tiles % found > min(MAX_EXTRA) * tiles:  # only where groups were far too small
+        usual = [n for n in range(1, tiles + 1) if -tiles % n <= min(MAX_EXTRA) * tiles]
+        assert not [n for n in usual if wanted <= 2 * n <= 2 * wanted]
     if tiles > 300 and wanted == 68:  # also where their number is prime
         assert 2 / 3 < found / wanted < 3 / 2
+
+
+@for_each("tiles", [23, 37, 41, 43, 59, 61, 79])
+@for_each("wanted", [8, 11, 16, 23])
+def test_prime_numbers_of_tiles_have_groups_about_as_large_as_wanted(
+    tiles: int, wanted: int
+) -> None:
+    assert 1 / 2 <= mc_tiles_near(tiles, wanted) / wanted <= 2
 
 
 def test_any_number_of_tiles_is_cut_at_once() -> None:

@@ -12,8 +12,9 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import divisors
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import UNASKED_STACK_BYTES, CpuTarget
 
-# Padded tiles that full groups may add, as a fraction of all tiles.
-MAX_EXTRA = 0.01
+# Padded tiles that full groups may add, as fractions of all tiles: more of them only where groups
+# were less than half as large as wanted, and panels read again more often than that costs.
+MAX_EXTRA = (0.01, 0.05, 0.1)
 # Groups of results that every core transposes at least.
 TASKS_PER_CORE = 4
 # Bytes of results that are transposed together: they are on the stack of a thread, unasked.
@@ -60,12 +61,20 @@ def mc_tiles_near(tiles: int, wanted: int) -> int:
 
     >>> mc_tiles_near(523, 68)   # 8 groups have 528
     66
+    >>> mc_tiles_near(59, 23)    # 3 groups have 60; no groups have 59
+    20
     """
+    wanted = min(wanted, tiles)
+    found = [_near(tiles, wanted, extra) for extra in MAX_EXTRA]
+    return next((n for n in found if 2 * n >= wanted), found[0])
+
+
+def _near(tiles: int, wanted: int, extra: float) -> int:
+    """The number of tiles nearest to `wanted` that pads no more than a fraction."""
 
     def fits(n: int) -> bool:
-        return -tiles % n <= tiles * MAX_EXTRA
+        return -tiles % n <= tiles * extra
 
-    wanted = min(wanted, tiles)
     fewer = next(n for n in range(wanted, 0, -1) if fits(n))
     more = next((n for n in range(wanted + 1, min(2 * wanted, tiles) + 1) if fits(n)), fewer)
     return min(fewer, more, key=lambda n: max(n / wanted, wanted / n))
