@@ -109,7 +109,7 @@ class PrimitiveMethods(ABC):
 
     def rfactor(self, block: str, loop: str, own_start: bool = False) -> str:
         """Reduce into one partial result per iteration of a loop, then over the partial results."""
-        return self._name("rfactor", block, loop, *([True] if own_start else []))
+        return self._name("rfactor", block, loop, *([own_start] if own_start else []))
 
     def set_scope(self, buffer: str, scope: str) -> None:
         """Put an allocation into another kind of memory."""

@@ -25,7 +25,7 @@ from tilewright.driver.artifact.entry_point import frame_data
 from tilewright.driver.compile_graph import lower
 from tilewright.driver.options import make_options
 from tilewright.ir.loop.nodes import Alloc, Buffer, Seq
-from tilewright.runtime.cuda.cuda_graph import ranges_of
+from tilewright.runtime.cuda.launch_recorder import ranges_of
 from tilewright.runtime.size_expr import evaluate
 from tilewright.target.registry import resolve_gpu
 
