@@ -79,6 +79,23 @@ def test_bytes_are_multiplied_as_such(dtype: DType, zero: int | None, layout: st
     assert ("pad" in _ops(after)) == bool(zero)
 
 
+@for_each("filters", [0, 1, 5])
+@for_each("channels", [1, 3])
+@for_each("size", [(7,), (5, 6), (4, 5, 4)])
+def test_any_number_of_axes_channels_and_filters(
+    filters: int, channels: int, size: tuple[int, ...]
+) -> None:
+    g, rank = GraphBuilder("f"), len(size)
+    weights = RNG.integers(-128, 128, (filters, channels, *[2] * rank)).astype(np.int8)
+    x, w = g.input("x", tensor(U8, 2, channels, *size)), g.constant(weights)
+    wide, taps = (g.add("cast", v, attrs=CastAttrs(I32)) for v in (x, w))
+    zero = g.add("cast", g.constant(np.array(200, np.uint8)), attrs=CastAttrs(I32))
+    values = {"strides": (2,) * rank, "pads": (1,) * rank + (0,) * rank, "dilations": (1,) * rank}
+    image = g.add("sub", wide, zero)
+    graph = g.graph(g.add("conv", image, taps, attrs=make_attrs("conv", values)))
+    assert "conv_i32acc" in _ops(_same(graph, U8))
+
+
 def test_weights_less_their_zero_points() -> None:
     weights = RNG.integers(60, 188, (6, 4, 3, 2)).astype(np.uint8)
     assert "conv_i32acc" in _ops(_same(_conv(U8, 9, weights, np.array(124, np.uint8)), U8))

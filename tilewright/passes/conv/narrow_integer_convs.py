@@ -48,7 +48,7 @@ def _rule(g: Rewriter, n: Node) -> str | None:
         return g.add("conv_i32acc", x, w, attrs=attrs)
     plain = replace(attrs, pads=(0,) * len(attrs.pads))
     y = g.add("conv_i32acc", _padded(g, x, zero, attrs), w, attrs=plain)
-    sums = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64) * zero
+    sums = weights.sum(axis=tuple(range(1, weights.ndim))) * zero
     beside = arrange(attrs.layout, const(1), const(len(sums)), [const(1)] * attrs.rank)
     shape = [len(sums) if size is const(len(sums)) else 1 for size in beside]
     return g.add("sub", y, g.constant(sums.astype(np.int32).reshape(shape)))

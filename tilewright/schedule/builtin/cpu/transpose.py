@@ -45,9 +45,7 @@ MIN_COLUMNS = 4
 MIN_ROWS = 4
 # Vectors of a row that are written together.
 LINES = (1, 2, 4)
-# Pages that are written side by side, at most, and still prefetched.
-STREAMS = 32
-# Lines of a row that are written in a run where there are more rows than that: half a page.
+# Lines of a row that are written in a run where there are many rows: half a page.
 RUN = 32
 # Strips that a block of rows is at least cut into: threads share them.
 MIN_STRIPS = 8
@@ -116,7 +114,7 @@ def schedule_transposed(sch: Schedule, block: Block, rows: Iter, target: CpuTarg
     squares = sch.choose(
         f"{block.name}.block", squares, lambda: [n for n in divisors(blocks) if n <= longest]
     )
-    run = _run(column, squares * height, vectors * lanes)
+    run = _run(column, squares * height, vectors * lanes, target)
     run = sch.choose(f"{block.name}.run", run, lambda: [n for n in (1, 8, RUN) if n <= most])
     around = [loop_of(it) for it in outer if it is not rows]
     sizes = _Sizes(squares, height, vectors, lanes, run)
@@ -125,10 +123,10 @@ def schedule_transposed(sch: Schedule, block: Block, rows: Iter, target: CpuTarg
     return [*around, chunk] if as_int(column.extent) is None else [*around, chunk, strip]
 
 
-def _run(column: Iter, rows: int, line: int) -> int:
+def _run(column: Iter, rows: int, line: int, target: CpuTarget) -> int:
     """The lines of a row that are written one after the other."""
     lines = (as_int(column.extent) or 0) // line
-    if rows <= STREAMS or lines < 2 * MIN_STRIPS:
+    if rows <= target.costs.prefetched_streams or lines < 2 * MIN_STRIPS:
         return 1
     strips = max(MIN_STRIPS, -(-lines // RUN))
     return -(-lines // strips)
