@@ -74,6 +74,8 @@ def _models(limit: float, *given: str) -> Part:
 
 COLD = ("--workers", "1", "--batches", "1", "--precisions", "fp16", "--engines", "ours,inductor")
 CHECKED = ("kernels", "--shapes", "100", "--precisions", "f32", "fp16")
+# The tools of compute-sanitizer.
+SANITIZERS = ("memcheck", "racecheck", "synccheck")
 PARTS = {
     "rows": Part("rows.py", (), 100),
     "products": Part("products.py", ("--shapes", "100"), 90),
@@ -84,8 +86,7 @@ PARTS = {
     "cold": _models(120, "resnet50", *COLD),
     "leaks": Part("leaks.py", (), 60),
     "shapes": Part("check.py", CHECKED, 240, timed=False),
-    "memcheck": Part("sanitize.py", ("--shapes", "3"), 150, "memcheck", timed=False),
-    "racecheck": Part("sanitize.py", ("--shapes", "3"), 150, "racecheck", timed=False),
+    **{tool: Part("sanitize.py", ("--shapes", "1"), 200, tool, timed=False) for tool in SANITIZERS},
 }
 
 

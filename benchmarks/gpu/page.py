@@ -276,7 +276,7 @@ def _shapes(parts: Figures) -> Iterator[str]:
 
 
 def _sanitized(parts: Figures) -> Iterator[str]:
-    found = {tool: parts[tool] for tool in ("memcheck", "racecheck") if parts.get(tool)}
+    found = {tool: part for tool, part in parts.items() if "summary" in part}
     if found:
         yield "## compute-sanitizer\n"
         yield table(

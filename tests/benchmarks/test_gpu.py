@@ -205,7 +205,7 @@ def test_what_is_not_timed_runs_side_by_side(
 ) -> None:
     assert all_parts.side_by_side(all_parts.PARTS)[-2:] == [
         ["leaks"],
-        ["shapes", "memcheck", "racecheck"],
+        ["shapes", "memcheck", "racecheck", "synccheck"],
     ]
     script = tmp_path / "meets.py"
     script.write_text(f"""{WRITING}
