@@ -15,7 +15,7 @@ from tilewright.codegen.gpu.nvptx import emit_launches
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.dtypes import BF16, F16, DType
-from tilewright.finalize.gpu.check_roles import check_roles
+from tilewright.finalize.gpu.check_synchronization import check_synchronization
 from tilewright.finalize.gpu.pipeline import finalize_gpu
 from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
@@ -97,7 +97,7 @@ def test_blocks_that_take_turns_wait_for_no_other() -> None:
     func = attention(300, 300, 64, F16, heads=5, window_right=0, tile=TILE)
     three = with_sms(3)
     scheduled = schedule_for_gpu(func, frozenset(), three).func
-    check_roles(finalize_gpu(replace(scheduled, annotations=(ALIGNED_PARAMS,)), three))
+    check_synchronization(finalize_gpu(replace(scheduled, annotations=(ALIGNED_PARAMS,)), three))
 
 
 def test_wide_queries_have_one_stage() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.finalize.gpu.test_check_roles import PINGPONG
+from tests.finalize.gpu.test_check_synchronization import PINGPONG
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense, the_kernel
 from tests.schedule.builtin.gpu.scheduled import H200, finalized, take_tile, with_sms
 from tilewright.core.dtypes import F16

@@ -49,6 +49,7 @@ GRID = "grid"
 GROUP = "group"
 WARP_SIZE = 32
 FRAGMENT = "fragment"
+SHARED = "shared"
 PRIVATE = ("register", "local", "volatile", FRAGMENT)
 
 

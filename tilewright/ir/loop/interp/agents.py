@@ -37,6 +37,8 @@ class Mbarrier:
     count: int
     arrived: int = 0
     phase: int = 0
+    # Whether all threads know that it is initialized.
+    is_known: bool = False
     # What is known by those that arrived in this phase, and by those of all before it.
     arriving: Clock = field(default_factory=dict)
     completed: Clock = field(default_factory=dict)
@@ -90,6 +92,11 @@ class LaunchState:
         """Initialize mbarriers."""
         for n in range(first, first + number):
             self.mbarriers[id(array), n] = Mbarrier(f"{name}[{n}]", count)
+
+    def barrier(self) -> None:
+        """The threads of a block wait for one another before its roles begin."""
+        for mbarrier in self.mbarriers.values():
+            mbarrier.is_known = True
 
     def run(self, block: str, roles: Sequence[tuple[str, int, Callable[[Agent], Steps]]]) -> None:
         """Run the roles of a block until all have ended."""
@@ -195,6 +202,9 @@ class Agent:
         found = self.launch.mbarriers.get((id(array), index))
         if found is None:
             raise ExecutionError("interp.mbarrier", f"{name}[{index}] is not initialized")
+        if not found.is_known:
+            message = f"no barrier is between {self.name} and the initialization of {found.name}"
+            raise ExecutionError("interp.mbarrier", message)
         return found
 
     def _go_on(self, known: Clock) -> None:

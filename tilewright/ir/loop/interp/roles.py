@@ -8,7 +8,8 @@
       producer warps(1) { ... }                    def role2(me): ...
     }                                              launch.run('0', [('consumer', 4, role1), ...])
 
-`agents.py` runs them and finds races. What only one agent touches is not noted.
+`agents.py` runs them and finds races. What only one agent touches is not noted. Of blocks without
+roles `lockstep.py` notes what each thread does in shared memory.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from tilewright.core.node import node
-from tilewright.ir.loop.interp import agents
+from tilewright.ir.loop.interp import agents, lockstep
 from tilewright.ir.loop.interp.exprs import ExprWriter
 from tilewright.ir.loop.nodes import (
+    Alloc,
     Await,
+    Barrier,
     Buffer,
+    CpAsyncCommit,
+    CpAsyncWait,
     For,
     Func,
     Let,
@@ -37,7 +42,7 @@ from tilewright.ir.loop.nodes import (
     Store,
     Tile,
 )
-from tilewright.ir.loop.thread_mapping import FRAGMENT, PRIVATE
+from tilewright.ir.loop.thread_mapping import FRAGMENT, PRIVATE, SHARED
 from tilewright.ir.loop.tiles import is_copy
 from tilewright.ir.loop.walk import buffers, statements_in, touched_buffers
 
@@ -50,11 +55,14 @@ class TileFacts:
 
     `shapes` are the rows and columns of its sources and of what it writes, in flat buffers with a
     row stride. `in_flight` is the number of asynchronous products that may still run behind it,
-    `None` where it has nothing to do with them.
+    `None` where it has nothing to do with them. `copied` are the bytes of a copy that is started
+    and not waited for; `arrivals` are those of a phase of the mbarrier that it initializes.
     """
 
     shapes: tuple[tuple[int, int], ...]
     in_flight: int | None = None
+    copied: int = 0
+    arrivals: int = 0
 
 
 FactsOf = Callable[[Tile], TileFacts]
@@ -91,9 +99,11 @@ class RoleWriter(ExprWriter):
         self.has_roles = has_roles(func.body)
         self.noted = shared_among_agents(func) if self.has_roles else set[str]()
         self.declared: Mapping[str, Buffer] = buffers(func)
-        self.scope["agents"] = agents
+        self.scope |= {"agents": agents, "lockstep": lockstep}
         # How many warps a role has at this point; 0 outside of roles.
         self.warps = 0
+        # Whether this is a block without roles, whose threads are noted.
+        self.lockstep = False
         self.block_index = "''"
         self.in_threads = False
 
@@ -115,6 +125,25 @@ class RoleWriter(ExprWriter):
         value = self.atom(s.value)
         self.line(f"{self.variable(s.name)} = {value}")
         self.stmt(s.body)
+
+    @contextmanager
+    def launched(self, s: For) -> Iterator[None]:
+        """A launch: its blocks have roles, or threads that are noted, or nothing of that."""
+        outer = self.noted, self.lockstep, self.has_roles
+        self.has_roles = has_roles(s.body)
+        if self.has_roles:
+            self.line("launch = agents.LaunchState()")
+        elif self.facts is not None:
+            inside = (x.buffer for x in statements_in(s.body) if isinstance(x, Alloc))
+            self.lockstep = True
+            self.noted = {b.name for b in inside if b.scope == SHARED}
+        yield
+        self.noted, self.lockstep, self.has_roles = outer
+
+    def enter_lockstep(self, number: str) -> None:
+        """A block of such a launch begins."""
+        if self.lockstep:
+            self.line(f"me = lockstep.Block({number})")
 
     def roles(self, s: Roles) -> None:
         """All roles of a block."""
@@ -148,15 +177,18 @@ class RoleWriter(ExprWriter):
         self.warps = outer
 
     def mbarrier(self, s: MbarrierInit | MbarrierArrive | MbarrierWait) -> None:
-        """Initialize mbarriers, arrive or wait; without roles nobody else is there."""
-        if not self.has_roles:
+        """Initialize mbarriers, arrive or wait; otherwise nobody else is there."""
+        if not self.has_roles and not self.lockstep:
             return
         self.forget()
         place = self._place(s.barrier)
         match s:
             case MbarrierInit(barrier, count):
                 ((_, number),) = barrier.ranges
-                self.line(f"launch.start_mbarriers({place}, {self.atom(number)}, {count})")
+                known = "me" if self.lockstep else "launch"
+                self.line(f"{known}.start_mbarriers({place}, {self.atom(number)}, {count})")
+            case MbarrierWait(_, parity) if self.lockstep:
+                self.line(f"me.wait({place}, {self.atom(parity)})")
             case MbarrierArrive(_, mask):
                 arrivals = "1" if self.in_threads else str(self.warps)
                 with self.nested("" if mask is None else f"if {self.atom(mask)}:"):
@@ -164,6 +196,18 @@ class RoleWriter(ExprWriter):
             case MbarrierWait(_, parity) if self.warps:
                 self.line(f"yield from me.wait({place}, {self.atom(parity)})")
         self.forget()
+
+    def order(self, s: Barrier | CpAsyncCommit | CpAsyncWait) -> None:
+        """What orders the threads of a block; those of a role are one agent."""
+        match s:
+            case Barrier() if self.lockstep:
+                self.line("me.barrier()")
+            case Barrier() if self.has_roles and not self.warps:
+                self.line("launch.barrier()")
+            case CpAsyncCommit() if self.lockstep:
+                self.line("me.commit()")
+            case CpAsyncWait(pending) if self.lockstep:
+                self.line(f"me.wait_copies({pending})")
 
     def flag(self, s: Signal | Await) -> None:
         """Signal a flag, or await it."""
@@ -180,18 +224,23 @@ class RoleWriter(ExprWriter):
         ((start, _),) = region.ranges
         return f"{region.buffer!r}, {self.buffers[region.buffer]}, {self.atom(start)}"
 
-    # Accesses to memory that agents share.
+    # Accesses to memory that agents, or threads, share.
+
+    @property
+    def notes(self) -> bool:
+        """Whether somebody at this point is noted."""
+        return self.lockstep or bool(self.warps)
 
     def accessed(self, how: str, buffer: str, place: str) -> None:
         """Note an access in a role, if others may access the buffer."""
-        if self.warps and buffer in self.noted:
+        if self.notes and buffer in self.noted:
             self.line(f"me.{how}({buffer!r}, {self.buffers[buffer]}, {place})")
 
     def touched(self, s: Stmt) -> None:
         """Threads access fragments: no product in flight may change them."""
         reads, writes = touched_buffers(s)
         names = [b for b in reads | writes if self.declared[b].scope == FRAGMENT]
-        if self.warps and self.facts is not None and names and not self._multiplies(s):
+        if self.notes and self.facts is not None and names and not self._multiplies(s):
             self.line(f"me.touch({sorted(names)!r})")
 
     def is_silent(self, s: Stmt) -> bool:
@@ -208,12 +257,15 @@ class RoleWriter(ExprWriter):
 
     def noted_tile(self, s: Tile) -> bool:
         """Write what a tile touches; whether that is all there is to it."""
-        if self.warps and is_copy(s) and len(s.srcs) == 2:
+        if self.notes and is_copy(s) and len(s.srcs) == 2:
             self._tma_copy(s)
             return self.facts is not None
         if self.facts is None:
             return False
         facts = self.facts(s)
+        if self.lockstep and (facts.copied or facts.arrivals):
+            self._started(s, facts)
+            return True
         *reads, write = zip((*s.srcs, s.dst), facts.shapes, strict=True)
         if facts.in_flight is None:
             for region, shape in reads:
@@ -230,6 +282,16 @@ class RoleWriter(ExprWriter):
             )
             self.line(f"me.product([{given}], {s.dst.buffer!r}, {facts.in_flight})")
         return True
+
+    def _started(self, s: Tile, facts: TileFacts) -> None:
+        """A copy that is under way, or an mbarrier."""
+        if facts.arrivals:
+            self.line(f"me.start_mbarriers({self._place(s.dst)}, 1, {facts.arrivals})")
+            return
+        name = s.dst.buffer
+        number = facts.copied // self.declared[name].dtype.bytes
+        place = self._rows(s.dst, (1, number))
+        self.line(f"me.copy_async({name!r}, {self.buffers[name]}, {place})")
 
     def _tma_copy(self, s: Tile) -> None:
         """A copy that arrives at the mbarrier which is its second source."""

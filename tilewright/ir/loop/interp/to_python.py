@@ -20,7 +20,7 @@ import numpy as np
 from tilewright.arith.expr import TRUE, Expr
 from tilewright.arith.walk import free_vars
 from tilewright.core.node import node
-from tilewright.ir.loop.interp.roles import FactsOf, RoleWriter, has_roles
+from tilewright.ir.loop.interp.roles import FactsOf, RoleWriter
 from tilewright.ir.loop.nodes import (
     Alloc,
     Await,
@@ -136,13 +136,19 @@ class _Writer(RoleWriter):
             return self.allreduce(s, extent)
         if s.kind == GROUP:
             return self.groups(s, extent)
-        if s.kind == GRID and has_roles(s.body):
-            self.line("launch = agents.LaunchState()")
+        if s.kind == GRID:
+            with self.launched(s):
+                return self.iterations(s, extent)
+        return self.iterations(s, extent)
+
+    def iterations(self, s: For, extent: str) -> None:
+        """A loop, of blocks, threads or of itself."""
         variable, outer, copies = self.variable(s.name), self.thread, dict(self.copies)
         self.extents[variable] = s.extent
         with self.nested(f"for {variable} in range({extent}):"):
             self.forget()
             if s.kind == GRID:
+                self.enter_lockstep(variable)
                 self.enter_block(s, variable)
                 self.block_index = variable
             if s.kind in THREAD_KINDS:
@@ -153,7 +159,6 @@ class _Writer(RoleWriter):
         self.copies = copies
         if s.kind in THREAD_KINDS:
             self.enter_thread(outer)
-        return None
 
     @contextmanager
     def distributed(self, s: For, thread: str) -> Iterator[None]:
@@ -190,6 +195,8 @@ class _Writer(RoleWriter):
                 before = f"{outer} + max({variable} - 1, 0) * {stride}"
                 self.line(f"{copies}[{self.thread}] = {copies}[{before}]")
             self.enter_thread(self.thread)
+            if self.lockstep:  # what they find is one access of all of them
+                self.line(f"me.thread = {outer}")
             self.stmt(s.body)
         for copies in sums:
             for_all = f"for {variable} in range({extent})"
@@ -302,6 +309,8 @@ class _Writer(RoleWriter):
 
     def enter_thread(self, number: str) -> None:
         """Let private buffers be those of a thread."""
+        if self.lockstep:
+            self.line(f"me.thread = {number}")
         for name, copies in self.copies.items():
             own = f"({number}) // {WARP_SIZE}" if self.declared[name].scope == FRAGMENT else number
             self.line(f"{self.buffers[name]} = {copies}[{own}]")
@@ -352,5 +361,5 @@ _STATEMENTS: dict[type, Callable[[_Writer, Any], None]] = {
     Roles: _Writer.roles,
     **dict.fromkeys((MbarrierInit, MbarrierArrive, MbarrierWait), _Writer.mbarrier),
     **dict.fromkeys((Signal, Await), _Writer.flag),
-    **dict.fromkeys((Barrier, CpAsyncCommit, CpAsyncWait), lambda writer, s: None),
+    **dict.fromkeys((Barrier, CpAsyncCommit, CpAsyncWait), _Writer.order),
 }

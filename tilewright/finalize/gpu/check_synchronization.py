@@ -1,7 +1,8 @@
-"""Whether the roles of a finalized kernel synchronize: no races, no deadlocks.
+"""Whether the roles and threads of a finalized kernel synchronize: no races, no deadlocks.
 
-The kernel's control flow runs in the interpreter, with mbarriers, flags and what each tile touches;
-what tiles compute is left out, as fragments of finalized kernels are distributed over lanes.
+The kernel's control flow runs in the interpreter, with barriers, mbarriers, flags and what each
+tile touches; what tiles compute is left out, as fragments of finalized kernels are distributed over
+lanes.
 """
 
 from __future__ import annotations
@@ -18,11 +19,17 @@ from tilewright.ir.loop.interp.to_python import compile_func
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.scalar_semantics import quiet
+from tilewright.schedule.intrin.nvidia.cp_async import CP_ASYNC, CP_ASYNC_PADDED
+from tilewright.schedule.intrin.nvidia.tma import mbarrier_init_name
 from tilewright.schedule.intrin.table import INTRINSICS
 
+# The bytes of copies that threads do not wait for; the arrivals of mbarriers without a statement.
+COPIED = {name: size for table in (CP_ASYNC, CP_ASYNC_PADDED) for size, name in table.items()}
+ARRIVALS = {mbarrier_init_name(n): n for n in (1, 2)}
 
-def check_roles(func: Func, sizes: Mapping[str, int] | None = None) -> None:
-    """Raise an `ExecutionError` where roles race, or wait for ever."""
+
+def check_synchronization(func: Func, sizes: Mapping[str, int] | None = None) -> None:
+    """Raise an `ExecutionError` where roles or threads race, or wait for ever."""
     known = sizes or {}
     arrays = {
         p.name: np.zeros([evaluate(d, known) for d in p.shape], p.dtype.numpy) for p in func.params
@@ -41,4 +48,5 @@ def tile_facts(intrinsic: str) -> TileFacts:
         height, width = (as_int(d) or 0 for d in (const(1), *p.shape)[-2:])
         panels = row.tma_box is not None or p.name in row.swizzle_panels
         shapes.append((1, height * width) if panels else (height, width))
-    return TileFacts(tuple(shapes), row.in_flight)
+    copied, arrivals = COPIED.get(intrinsic, 0), ARRIVALS.get(intrinsic, 0)
+    return TileFacts(tuple(shapes), row.in_flight, copied, arrivals)
