@@ -36,3 +36,14 @@ def neutral(reduction: str, dtype: DType) -> Const:
         "all": lambda d: const(1, d),
     }
     return table[reduction](dtype)
+
+
+def neutral_of_parts(reduction: str, dtype: DType) -> Const:
+    """The value that a part of a reduction starts from: of a sum of floats -0.0.
+
+    Unlike 0.0 it leaves every term as it is, so that adding the first is no work. The sum of all
+    parts starts with 0.0 and does not become -0.0 by this.
+    """
+    if reduction == "sum" and dtype.is_float:
+        return const(-0.0, dtype)
+    return neutral(reduction, dtype)

@@ -46,7 +46,7 @@ CALLS: dict[str, int] = {
     ),
     **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sigmoid", "erf"), 1),
     **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "gelu", "exp_ftz"), 1),
-    **dict.fromkeys(("exp2_ftz", "rcp_ftz"), 1),
+    **dict.fromkeys(("exp_nonpositive", "exp2_ftz", "rcp_ftz"), 1),
     **dict.fromkeys(("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"), 1),
     **dict.fromkeys(("pow", "copysign", "atan2"), 2),
     "fma": 3,

@@ -157,6 +157,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "exp2": np.exp2,
     "expm1": np.expm1,
     "exp_ftz": np.exp,
+    "exp_nonpositive": np.exp,
     "exp2_ftz": np.exp2,
     "rcp_ftz": lambda a: 1.0 / a,
     "log": np.log,

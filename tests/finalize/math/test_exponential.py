@@ -7,7 +7,7 @@ from tests.finalize.math.jit_expression import jit
 from tests.for_each import for_each
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32, F64, DType
-from tilewright.finalize.math.exponential import exp_ftz
+from tilewright.finalize.math.exponential import exp_ftz, exp_nonpositive
 
 RANGES = [(-1.0, 1.0), (-20.0, 20.0), (-110.0, 95.0), (-750.0, 715.0)]
 
@@ -49,6 +49,17 @@ def test_shares_of_a_softmax() -> None:
     run = jit(exp_ftz(Var("x", F32)), [("x", F32)])
     x = np.array([-87.4, -104.0, -1e30, -np.inf, -0.0, np.nan], np.float32)
     np.testing.assert_array_equal(run(x), [0, 0, 0, 0, 1, np.nan])
+
+
+def test_powers_below_one() -> None:
+    """Accurate down to the least denormal number; a NaN stays."""
+    for low in (-2.0, -87.3, -110.0):
+        x = np.linspace(low, 0, 300_001).astype(np.float32)
+        check("exp_nonpositive", F32, np.exp, 2.0, x)
+    check("exp_nonpositive", F64, np.exp, 2.0, np.linspace(-750, 0, 10_001))
+    run = jit(exp_nonpositive(Var("x", F32)), [("x", F32)])
+    x = np.array([-104.0, -1e30, -np.inf, -0.0, 0.0, np.nan], np.float32)
+    np.testing.assert_array_equal(run(x), [0, 0, 0, 1, 1, np.nan])
 
 
 def test_sigmoid_where_adding_one_is_not_exact() -> None:

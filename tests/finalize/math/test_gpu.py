@@ -22,6 +22,7 @@ RIGHT = {
     "exp": np.exp,
     "exp2": np.exp2,
     "exp_ftz": np.exp,
+    "exp_nonpositive": np.exp,
     "exp2_ftz": np.exp2,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "gelu": np.vectorize(lambda x: x * 0.5 * math.erfc(-x * math.sqrt(0.5))),
@@ -34,7 +35,7 @@ ROUNDED = {
 }
 EXACT = ("sigmoid(x[b]) + x[b]", "gelu(x[b]) + x[b]", "gelu(x[b]) * x[b]")
 # Those of arguments up to zero.
-SHARES = ("exp_ftz", "exp2_ftz")
+SHARES = ("exp_ftz", "exp_nonpositive", "exp2_ftz")
 
 
 def test_all_are_tested() -> None:

@@ -10,7 +10,10 @@ from tilewright.finalize.math.table import EXPANSIONS
 INSTRUCTIONS = {"abs", "sqrt", "floor", "ceil", "trunc", "round_even", "isnan", "fma", "copysign"}
 CASTS = {(F32, F64), (F64, F32), (I32, F32), (I64, F64)}
 # The functions that fill transformers, and what each may cost.
-BUDGET = {"exp": 17, "sigmoid": 19, "tanh": 20, "erf": 27, "log": 29, "gelu": 39, "exp_ftz": 17}
+BUDGET = {
+    **{"exp": 17, "exp_nonpositive": 17, "exp_ftz": 17},
+    **{"sigmoid": 19, "tanh": 20, "erf": 27, "log": 29, "gelu": 39},
+}
 
 
 def expansion(fn: str, name: str) -> Expr:

@@ -113,6 +113,8 @@ EXPM1 = {
 }
 # (exp(r) - 1 - r) / r**2 for |r| <= ln 2 / 2; exp(r) has relative error 2**-28.3.
 EXP_REMAINDER = {F32: (0.0013814538, 0.008368745, 0.04166839, 0.16666521, 0.49999994)}
+# How far `exp_nonpositive` raises its power of two, for the least result to be a normal number.
+RAISED = 64
 # (exp(-r) - 1) / r for |r| <= ln 2 / 2; exp(-r) has relative error 2**-28.3 and 2**-57.9.
 DECAY = {
     F32: (0.0013821056, -0.008368675, 0.041668262, -0.16666521, 0.49999994, -1.0),
@@ -170,21 +172,37 @@ def exp(x: Expr) -> Expr:
     return horner2(r, EXP[x.dtype]) * s * s
 
 
-def exp_ftz(x: Expr) -> Expr:
-    """`exp(x)` where `x` is not above zero, as in a softmax; below the normal numbers it is 0.
+def exp_near_zero(r: Expr) -> Expr:
+    """`exp(r)` for `|r| <= ln 2 / 2`, its terms summed in pairs.
 
-    The terms are summed in pairs: where an addend must be copied first, that is fewer instructions.
+    Where an addend must be copied first, that is fewer instructions.
     """
+    c6, c5, c4, c3, c2 = EXP_REMAINDER[r.dtype]
+    square = r * r
+    tail = fma(square, c6, fma(r, c5, c4))
+    return fma(square, fma(square, tail, fma(r, c3, c2)), r + 1.0)
+
+
+def exp_ftz(x: Expr) -> Expr:
+    """`exp(x)` where `x` is not above zero, as in attention; below the normal numbers it is 0."""
     if x.dtype not in EXP_REMAINDER:
         return exp(x)
     n, s = rounded_power(x, LOG2_E)
-    r = without_ln2(x, n)
-    c6, c5, c4, c3, c2 = EXP_REMAINDER[x.dtype]
-    square = r * r
-    tail = fma(square, c6, fma(r, c5, c4))
-    value = fma(square, fma(square, tail, fma(r, c3, c2)), r + 1.0) * s
+    value = exp_near_zero(without_ln2(x, n)) * s
     least = literal(math.log(format_of(x).smallest_normal), x.dtype)
     return select(x < least, literal(0.0, x.dtype), value)
+
+
+def exp_nonpositive(x: Expr) -> Expr:
+    """`exp(x)` where `x` is not above zero, as in a softmax.
+
+    The power of two is a factor that is a normal number, and one that denormal results come from.
+    """
+    if x.dtype not in EXP_REMAINDER:
+        return exp(x)
+    x = maximum(x, literal(EXP_RANGE[x.dtype][0], x.dtype))
+    n, s = rounded_power(x, LOG2_E, exponent=RAISED)
+    return exp_near_zero(without_ln2(x, n)) * s * literal(2.0**-RAISED, x.dtype)
 
 
 def exp2(x: Expr) -> Expr:

@@ -86,6 +86,7 @@ APPROXIMATIONS: dict[str, Expansion] = {
     "exp": exp,
     "exp2": exp2,
     "exp_ftz": exp_ftz,
+    "exp_nonpositive": exp,
     "exp2_ftz": exp2_ftz,
     "rcp_ftz": rcp_ftz,
     "sigmoid": sigmoid,

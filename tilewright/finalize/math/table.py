@@ -9,7 +9,14 @@ from tilewright.core.dtypes import F32, F64, FLOATS, INTEGERS, SMALL_INTEGERS
 from tilewright.finalize.math import trigonometric_double
 from tilewright.finalize.math.classification import isinf, sign
 from tilewright.finalize.math.error_function import erf, gelu
-from tilewright.finalize.math.exponential import exp, exp2, exp_ftz, expm1, sigmoid
+from tilewright.finalize.math.exponential import (
+    exp,
+    exp2,
+    exp_ftz,
+    exp_nonpositive,
+    expm1,
+    sigmoid,
+)
 from tilewright.finalize.math.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from tilewright.finalize.math.inverse_trigonometric import acos, asin, atan, atan2
 from tilewright.finalize.math.logarithm import log, log1p, log2
@@ -34,6 +41,7 @@ F32_AND_F64: dict[str, Expansion] = {
     "exp": exp,
     "exp2": exp2,
     "exp_ftz": exp_ftz,
+    "exp_nonpositive": exp_nonpositive,
     "exp2_ftz": exp2,
     "expm1": expm1,
     "gelu": gelu,

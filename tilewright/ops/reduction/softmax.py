@@ -102,9 +102,11 @@ def _softmax(
     peak = _peak(b, rows, x)
     if attrs.fully_masked == "zero":
         peak = _floor(b, rows, peak)
-    e = b.compute(
-        "e", x.shape, lambda *i: call("exp", widen(x.at(*i)) - widen(peak.at(*rows.drop(i))))
-    )
+
+    def power(*i: Expr) -> Expr:
+        return call("exp_nonpositive", widen(x.at(*i)) - widen(peak.at(*rows.drop(i))))
+
+    e = b.compute("e", x.shape, power)
     total = rows.reduce(b, "total", "sum", lambda i, _: e.at(*i))
     share = _shares(b, rows, total, attrs.fully_masked == "zero")
 
@@ -152,7 +154,7 @@ def _log_softmax(
     def centred(i: Sequence[Expr]) -> Expr:
         return widen(x.at(*i)) - widen(peak.at(*rows.drop(i)))
 
-    total = rows.reduce(b, "total", "sum", lambda i, _: call("exp", centred(i)))
+    total = rows.reduce(b, "total", "sum", lambda i, _: call("exp_nonpositive", centred(i)))
     log = b.compute("log", rows.rows, lambda *r: call("log", total.at(*r)))
     return b.compute("y", x.shape, lambda *i: cast(x.dtype, centred(i) - log.at(*rows.drop(i))))
 

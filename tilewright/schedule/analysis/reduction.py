@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tilewright.arith.affine import to_affine
-from tilewright.arith.dtype_limits import neutral
+from tilewright.arith.dtype_limits import neutral, neutral_of_parts
 from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var, as_int, const
 from tilewright.arith.operators import COMBINE
 from tilewright.arith.simplify import prove
@@ -29,6 +29,7 @@ class Reduction:
     target: Load
     term: Expr
     start: Expr
+    start_of_parts: Expr
 
 
 @node
@@ -126,9 +127,12 @@ def reduction_of(func: Func, block: Block, step: str) -> Reduction:
     term = b if a is target else a
     reduction = _REDUCTION_OF.get(body.value.op)
     carried = (a is target or b is target) and target not in loads(term)
-    if reduction is None or not carried or init.value is not neutral(reduction, target.dtype):
+    if reduction is None or not carried:
         raise _no_reduction(func, block, step)
-    return Reduction(body.value.op, target, term, init.value)
+    of_parts = neutral_of_parts(reduction, target.dtype)
+    if init.value is not of_parts and init.value is not neutral(reduction, target.dtype):
+        raise _no_reduction(func, block, step)
+    return Reduction(body.value.op, target, term, init.value, of_parts)
 
 
 def _no_reduction(func: Func, block: Block, step: str) -> Exception:

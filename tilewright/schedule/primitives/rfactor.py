@@ -20,7 +20,8 @@ The loop becomes spatial, so it can be vectorized. The partial results are in `<
 has one more dimension in front. `<block>.rf` keeps the loops; the block itself, just after the
 nest, gets new loops `<block>.final.axN` over the partial results. A guarded reduction loop would
 leave some partial results uninitialized, so a separate block `<block>.rf.init` initializes them.
-With `own_start` a partial result that certainly has a first term is started by it, guarded or not.
+With `own_start` a partial result that certainly has a first term is started by it, guarded or not:
+sums of floats start with -0.0, which leaves that term as it is.
 A second `rfactor` of the same reduction gives `.rf2` and `.final2`.
 """
 
@@ -152,7 +153,8 @@ class _Partial:
         )
         indices = (Var(f"v{axis.name}"), *reduction.target.indices)
         element = Load(f"{reduction.target.buffer}.rf{number}", indices, reduction.target.dtype)
-        self.start = Store(element.buffer, indices, reduction.start)
+        start = reduction.start_of_parts if own_start else reduction.start
+        self.start = Store(element.buffer, indices, start)
         term = self._term(reduction)
         combined = Binary(reduction.op, element, term) if others else term
         self.step = Store(element.buffer, indices, combined)

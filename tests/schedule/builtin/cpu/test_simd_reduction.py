@@ -45,10 +45,20 @@ def test_meaning(factor: int, lanes: int, n: int) -> None:
         np.testing.assert_array_equal(_result(sch.func, n), _result(before, n))
 
 
-def test_lanes_are_combined_in_vectors_while_they_are_many() -> None:
+def test_vectors_are_combined_then_halves_of_one() -> None:
     sch = Schedule(_sums("256"))
-    reduce_in_lanes(sch, "s", "r", 64, 16)
+    reduce_in_lanes(sch, "s", "r", 48, 16)
     names = {b.name for b in blocks(sch.func.body)}
-    assert {"s.rf", "s.rf2", "s.rf3"} <= names
+    assert {"s.rf", "s.rf2", "s.rf3", "s.rf4", "s.rf5"} <= names
+    lanes = [str(find_loop(sch.func, f"s.final{n}.ax0.1").extent) for n in ("", 2, 3, 4)]
+    assert lanes == ["16", "8", "4", "2"]
     assert find_loop(sch.func, "s.final.ax0.1").kind == "vectorize"
-    assert str(find_loop(sch.func, "s.final3.ax0").extent) == str(MAX_SCALAR_PARTIALS)
+    assert str(find_loop(sch.func, "s.final5.ax0").extent) == str(MAX_SCALAR_PARTIALS)
+
+
+def test_a_sum_of_nothing_but_minus_zero_is_zero() -> None:
+    sch = Schedule(_sums("64"))
+    reduce_in_lanes(sch, "s", "r", 64, 16)
+    y = np.ones(3, np.float32)
+    run_func(sch.func, {"a": np.full((3, 64), -0.0, np.float32), "y": y}, {})
+    assert not np.signbit(y).any()

@@ -31,9 +31,12 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.builtin.cpu.injective import UNROLL, vectors_together
 from tilewright.schedule.builtin.cpu.parallelize import is_parallel
-from tilewright.schedule.builtin.cpu.simd_reduction import MAX_SCALAR_PARTIALS, reduce_in_lanes
+from tilewright.schedule.builtin.cpu.simd_reduction import reduce_in_lanes
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
+
+# So few elements of a row are reduced one after the other.
+MAX_SCALAR_ELEMENTS = 4
 
 
 def row_axes(graph: BlockGraph) -> int | None:
@@ -135,7 +138,7 @@ def _factor(sch: Schedule, name: str, extent: Expr, lanes: int) -> int:
     if typical >= lanes:
         vectors = min(UNROLL, typical // lanes)
         return lanes * vectors_together(sch, name, vectors, extent, lanes)
-    few = as_int(extent) is None or typical <= MAX_SCALAR_PARTIALS
+    few = as_int(extent) is None or typical <= MAX_SCALAR_ELEMENTS
     return 0 if few else 1 << (typical - 1).bit_length()
 
 

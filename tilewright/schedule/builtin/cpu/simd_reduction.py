@@ -1,8 +1,9 @@
-"""Reductions along a row: one partial result for each SIMD lane, combined by vectors, then scalars.
+"""Reductions along a row: one partial result for each SIMD lane, combined in halves.
 
     s.rf[16] += x[k * 16 : 16]            for k: independent chains hide the latency of an addition
-    s.rf2[4] += s.rf[k * 4 : 4]           4 vector additions
-    s += s.rf2[k]                         4 scalar ones
+    s.rf2[8] += s.rf[k * 8 : 8]           2 halves, of which the first starts
+    s.rf3[4] += s.rf2[k * 4 : 4]
+    ...
 
 A scalar chain through all lanes would take longer than a short row itself.
 """
@@ -15,7 +16,7 @@ from tilewright.schedule.analysis.blocks import block_graph, loop_of, reductions
 from tilewright.schedule.schedule import Schedule
 
 # So few partial results are combined by scalars.
-MAX_SCALAR_PARTIALS = 4
+MAX_SCALAR_PARTIALS = 2
 
 
 def reduce_in_lanes(sch: Schedule, name: str, axis: str, factor: int, lanes: int) -> None:
@@ -32,11 +33,11 @@ def reduce_in_lanes(sch: Schedule, name: str, axis: str, factor: int, lanes: int
 
 
 def combine_lanes(sch: Schedule, name: str, count: int, lanes: int) -> None:
-    """Combine `count` partial results that a reduction reads, in vectors as long as there are."""
+    """Combine `count` partial results that a reduction reads: vectors, then halves of one."""
     while count > MAX_SCALAR_PARTIALS:
-        width = lanes if count > lanes else max(MAX_SCALAR_PARTIALS, count // MAX_SCALAR_PARTIALS)
+        width = lanes if count > lanes else count // 2
         _, inner = sch.split(_reduction_loops(sch, name)[-1], [None, width])
-        partial = sch.rfactor(name, inner)
+        partial = sch.rfactor(name, inner, own_start=True)
         sch.vectorize(inner)
         _start_lanes(sch, partial)
         for loop in _reduction_loops(sch, partial):
