@@ -18,9 +18,8 @@ from dataclasses import replace
 from functools import partial
 
 from tilewright.arith.affine import stride_of
-from tilewright.arith.expr import Load, Var, as_int
-from tilewright.arith.simplify import prove, simplify
-from tilewright.arith.walk import free_vars
+from tilewright.arith.expr import Load, as_int
+from tilewright.arith.simplify import prove
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.annotations import (
     MIN_BLOCKS_PER_SM,
@@ -50,12 +49,11 @@ from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     TensorCoreTile,
     TileScheduler,
 )
+from tilewright.schedule.builtin.gpu.gemm.tma_copy import are_tma_loadable, tma_load
 from tilewright.schedule.builtin.gpu.smem_copy import aligned_elements, copy_by_threads
 from tilewright.schedule.intrin.nvidia import fragment_shuffle
 from tilewright.schedule.intrin.nvidia.mma import MMA_M, VECTOR_ELEMENTS
 from tilewright.schedule.intrin.nvidia.mma_types import kind_of
-from tilewright.schedule.intrin.nvidia.tma import tma_load_name
-from tilewright.schedule.intrin.padded import is_bounds
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
@@ -118,15 +116,7 @@ def _can_warp_specialize(sch: Schedule, name: str, tile: TensorCoreTile) -> bool
     if _writes_sectors(sch, reader) and not _writes_vectors(sch, reader):
         return False
     trial = Schedule(sch.func)
-    _to_gemm(trial, tile, name)
-    return _are_tma_loadable(trial, tile, name)
-
-
-def _are_tma_loadable(sch: Schedule, tile: TensorCoreTile, name: str) -> bool:
-    sides = (("left", tile.block_m), ("right", tile.block_n))
-    return all(
-        _is_tma_loadable(sch, f"{name}.{side}", size, tile.vector_elements) for side, size in sides
-    )
+    return are_tma_loadable(trial, tile, name, _to_gemm(trial, tile, name))
 
 
 def _to_gemm(sch: Schedule, tile: TensorCoreTile, name: str) -> tuple[bool, bool]:
@@ -162,11 +152,11 @@ def schedule_tiles(
         sch.bind(loop, "warp")
     for loop in (k1, *again):
         sch.unroll(loop)
-    able = tile.wgmma and target.has("tma") and _are_tma_loadable(sch, tile, name)
+    able = tile.wgmma and target.has("tma") and are_tma_loadable(sch, tile, name, (left, right))
     tma = able and _choose_tma(sch, name, tile)
     for copied in (f"{name}.left", f"{name}.right"):
         if tma:
-            _tma_load(sch, copied, k0)
+            tma_load(sch, copied, k0)
         else:
             _copy_tile(sch, copied, k0, tile)
     init = sch.decompose_reduction(name, k0)
@@ -222,40 +212,6 @@ def _rasterize(sch: Schedule, batch: str, rows: str, columns: str) -> str:
     groups, row = sch.split(rows, [None, group])
     sch.reorder(batch, groups, columns, row)
     return str(sch.fuse(batch, groups, columns, row))
-
-
-def _is_tma_loadable(sch: Schedule, name: str, side: int, vector: int) -> bool:
-    """Whether tiles of an operand are tiles of a matrix in memory with aligned rows.
-
-    They may reach beyond the matrix, see `schedule/intrin/padded.py`. Rows may be in blocks of full
-    tiles, `side` of them each, see `schedule/builtin/gpu/weight_layout.py`.
-    """
-    graph = block_graph(sch.func)
-    block = graph.block(name)
-    assert isinstance(block.body, Store)
-    load = block.body.value
-    assert isinstance(load, Load)
-    if len(load.indices) < 2 or not is_bounds(load, graph.buffers[load.buffer].shape):
-        return False
-    _, row, column = (Var(it.name) for it in block.iters)
-    *rest, above, last = load.indices
-    size, width = graph.buffers[load.buffer].shape[-2:]
-    if prove((size % side).eq(0)) and rest and (rest[-1], above) == (row // size, row % size):
-        rest, above = rest[:-1], row
-    starts = [simplify(last - column), simplify(above - row)]
-    inner = {row.name, column.name}
-    return not any(free_vars(e) & inner for e in (*rest, *starts)) and prove((width % vector).eq(0))
-
-
-def _tma_load(sch: Schedule, name: str, step: str) -> None:
-    """Load a tile of an operand to shared memory by TMA."""
-    one, rows, _ = sch.compute_at(name, step)
-    sch.unroll(one)
-    buffer = block_graph(sch.func).block(name).writes[0].buffer
-    sch.set_scope(buffer, "shared")
-    dtype = str(block_graph(sch.func).buffers[buffer].dtype)
-    sides = [as_int(loop.extent) or 0 for loop in loops_above(sch.func, name)[-2:]]
-    sch.tensorize(sch.blockize(rows), tma_load_name(dtype, *sides))
 
 
 def _copy_tile(sch: Schedule, name: str, step: str, tile: TensorCoreTile) -> None:
