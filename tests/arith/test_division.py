@@ -102,6 +102,8 @@ def test_recombining_keeps_the_value(e: Expr, world: World) -> None:
         ("i // 8 % 4 * 8 + i % 8", "i % 32"),
         ("i // 8 * 8 + i % 4", "i % 4 + i // 8 * 8"),
         ("i // 8 * 4 + i % 8", "i % 8 + i // 8 * 4"),
+        ("(N + i * 2) // 11 * 11 + (N + i * 2) % 11", "N + i * 2"),
+        ("(N + i * 6) // 11 * 11 + (N + i * 6) % 11 + i * 506", "N + i * 512"),
     ],
 )
 def test_recombine(before: str, after: str) -> None:

@@ -268,14 +268,19 @@ def _atom(op: str, p: Affine, d: Affine) -> Affine:
 def recombine(form: Affine, division: Division) -> Affine:
     """The form with quotients and remainders joined: `x // c * c + x % c` is `x`.
 
-    Each candidate is equal to the form; one with fewer terms replaces it.
+    Each candidate is equal to the form; one with fewer terms replaces it, or with as many where
+    neither the quotient nor the remainder is left.
     """
     while True:
-        terms = len(form.coeffs)
-        better = next((c for c in _candidates(form, division) if len(c.coeffs) < terms), None)
+        better = next((c for c in _candidates(form, division) if _is_better(c, form)), None)
         if better is None:
             return form
         form = better
+
+
+def _is_better(joined: Affine, form: Affine) -> bool:
+    fewer = len(form.coeffs) - len(joined.coeffs)
+    return fewer > 0 or (fewer == 0 and len(_divisions(joined)) + 2 <= len(_divisions(form)))
 
 
 def _candidates(form: Affine, division: Division) -> Iterator[Affine]:
