@@ -11,9 +11,10 @@ from tilewright.finalize.combine_loads import combine_loads
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.walk import expressions
-from tilewright.target.registry import CPUS
+from tilewright.target.registry import CPUS, resolve_gpu
 
 ARM = CPUS["aarch64"]
+H200 = resolve_gpu("cuda")
 
 
 def _func(*offsets: int) -> Func:
@@ -77,3 +78,27 @@ def test_gaps_and_buffers_that_are_written_stay() -> None:
 def test_only_where_a_lane_costs_nothing() -> None:
     func = _func(0, 1, 2, 3)
     assert combine_loads(func, CPUS["x86-64-v3"]) is func
+
+
+def _shared(row: int) -> Func:
+    """A thread's column times rows of so many words in shared memory."""
+    steps = "\n".join(f"s[0] += t[x * {row} + {k}] * a[{k}]" for k in range(8))
+    return parse_func(
+        f"""
+        func @f(a: f32[8], out c: f32[4]) {{
+          for g in grid(1) {{
+            alloc t: f32[{4 * row}] @shared
+            for x in thread(4) {{
+              alloc s: f32[1] @register
+              {steps}
+              c[x] = s[0]
+            }}
+          }}
+        }}
+        """
+    )
+
+
+def test_neighbours_in_shared_memory_are_read_as_aligned_vectors() -> None:
+    assert _lanes(combine_loads(_shared(12), H200)) == 8
+    assert _lanes(combine_loads(_shared(9), H200)) == 0

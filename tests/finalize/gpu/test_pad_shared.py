@@ -58,6 +58,24 @@ def test_rows_written_in_vectors_are_one_vector_longer() -> None:
     np.testing.assert_array_equal(b, a.T)
 
 
+TURNED = """func @f(A: f32[32, 8], out B: f32[8, 32]) {
+  for b in grid(1) {
+    alloc T: f32[8, 32] @shared
+    for t in thread(256) { T[t % 8, t // 8] = A[t // 8, t % 8] }
+    for k in thread(8) { for x in thread(8) { for v in vectorize(4) {
+      B[k, x * 4 + v] = T[k, x * 4 + v] } } }
+  }
+}"""
+
+
+def test_rows_that_are_written_across_are_longer() -> None:
+    after = pad_shared(parse_func(TURNED))
+    assert [str(d) for d in buffers(after)["T"].shape] == ["8", "36"]
+    a, b = np.arange(256, dtype=np.float32).reshape(32, 8), np.zeros((8, 32), np.float32)
+    run_func(after, {"A": a, "B": b}, {})
+    np.testing.assert_array_equal(b, a.T)
+
+
 def test_single_values_have_no_rows() -> None:
     body = "alloc T: f32[] @shared\n T[] = 1.0\n B[] = T[]"
     func = parse_func(f"func @f(out B: f32[]) {{ for b in grid(1) {{ {body} }} }}")

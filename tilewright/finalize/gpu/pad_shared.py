@@ -15,10 +15,12 @@ from dataclasses import replace
 
 from tilewright.arith.affine import stride_of
 from tilewright.arith.expr import Expr, as_int, const
-from tilewright.arith.walk import loads
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import loads, substitute
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store, Tile
 from tilewright.ir.loop.thread_mapping import THREAD
 from tilewright.ir.loop.walk import map_stmt, own_expressions, statements, touched_buffers
+from tilewright.target.gpu import VECTOR_BYTES
 
 # Bytes of all banks, and of one.
 BANKS, WORD = 128, 4
@@ -53,18 +55,29 @@ def _padding(alloc: Alloc) -> int:
             vectors = [loop for loop in around if loop.kind == "vectorize"]
             if any(stride_of(access[-1], loop.name) not in (0, 1) for loop in vectors):
                 return 0
-            moving = (v for v in vectors if stride_of(access[-1], v.name) == 1)
-            widest = max([widest, *(as_int(v.extent) or 1 for v in moving)])
+            widest = max(widest, _neighbours(access[-1], around, buffer.dtype.bytes))
             threads = [loop.name for loop in around if loop.kind == THREAD]
             by_columns |= bool(threads) and _by_columns(access, threads[-1])
     return max(widest, WORD // buffer.dtype.bytes) if by_columns else 0
 
 
+def _neighbours(column: Expr, around: Sequence[For], size: int) -> int:
+    """The elements of a row that one thread accesses at a time: a vector, or what becomes one."""
+    moving = [loop for loop in around if stride_of(column, loop.name) == 1]
+    counts = [as_int(v.extent) or 1 for v in moving if v.kind in ("vectorize", "unroll")]
+    return min(max(counts, default=1), VECTOR_BYTES // size)
+
+
 def _by_columns(indices: Sequence[Expr], thread: str) -> bool:
-    """Whether neighbouring threads are at different rows."""
-    return stride_of(indices[-1], thread) == 0 and any(
-        stride_of(i, thread) != 0 for i in indices[:-1]
-    )
+    """Whether the first two neighbouring threads are at different rows of a column."""
+    *rows, column = (_step(i, thread) for i in indices)
+    return column is const(0) and any(row is not const(0) for row in rows)
+
+
+def _step(index: Expr, thread: str) -> Expr:
+    """How far the second thread is from the first."""
+    first, second = (substitute(index, {thread: const(i)}) for i in range(2))
+    return simplify(second - first)
 
 
 def _accesses(stmt: Stmt, buffer: Buffer) -> list[tuple[Expr, ...]]:

@@ -194,7 +194,8 @@ class _Product:
 
         That may be more than are in the axis: rows may have room behind them.
         """
-        if len(axis.iters) != 1 or load.mask is not None or axis.inside is TRUE:
+        masked = load.mask is not None and bool(free_vars(load.mask) & {i.name for i in axis.iters})
+        if len(axis.iters) != 1 or masked or axis.inside is TRUE:
             return axis.inside
         inside: Expr = TRUE
         for index, size in zip(indices, self.known[load.buffer].shape, strict=True):

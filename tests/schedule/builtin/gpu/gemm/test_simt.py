@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,13 @@ from tests.schedule.builtin.gpu.gemm.test_tensor_core import (
     dense,
     on_threads,
     the_kernel,
+    tiles,
 )
-from tests.schedule.builtin.gpu.scheduled import H200, T4, check, scheduled
+from tests.schedule.builtin.gpu.scheduled import H200, T4, check, finalized, scheduled
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
+from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import blocks, buffers, loops, loops_above
@@ -25,7 +28,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.analysis.blocks import block_graph
-from tilewright.schedule.builtin.gpu.gemm import simt, simt_tiles
+from tilewright.schedule.builtin.gpu.gemm import simt, simt_tiles, transpose_operands
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
     LANES,
     SIMT_TILES,
@@ -142,6 +145,34 @@ def test_constants_with_room_behind_their_columns_are_copied_in_pieces(
     (copied,) = (loops_above(found, b.name) for b in blocks(found.body) if ".right" in b.name)
     assert copied[-1].kind == "vectorize"
     assert any(b.name.endswith(".sum.shared") for b in blocks(found.body))
+    on_threads(func, found, {})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "order", "share", "width"),
+    [
+        # Transposed, with room behind rows of 47.
+        ((47, 40, 141), "nt", inf, 16),
+        ((47, 40, 141), "nt", 0.0, 4),
+        ((12, 40, 140), "nt", 0.0, 16),
+        ((20, 36, 140), "nn", 0.0, 16),
+    ],
+)
+def test_parts_that_are_rounded_up_are_copied_ahead(
+    sizes: tuple[int, int, int],
+    order: str,
+    share: float,
+    width: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(simt_tiles, "SIMT_TILES", SIMT_TILES[-1:])
+    monkeypatch.setattr(simt_tiles, "MIN_SPLIT_K", 16)
+    monkeypatch.setattr(simt_tiles, "TIMES", replace(simt_tiles.TIMES, launch=0.0))
+    for which in ("A", "B", "WORDS"):
+        monkeypatch.setattr(transpose_operands, f"MAX_SHARE_{which}", share)
+    func, found = the_kernel(dense(*sizes, F32, order))
+    plain = finalized(replace(found, annotations=(ALIGNED_PARAMS,)))
+    assert {t.intrinsic for t in tiles(plain)} == {f"cp_async_{width}_padded"}
     on_threads(func, found, {})
 
 

@@ -20,8 +20,9 @@ from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
 from tilewright.schedule.schedule import Schedule
 
 # The words along K, and across it, that a warp transposes as it copies a K-major operand: those
-# along K are contiguous in global memory, those across it in different banks of shared memory.
-TRANSPOSE_TILE = (4, 8)
+# along K are a sector of global memory; rows of shared memory that are a vector longer
+# (`finalize/gpu/pad_shared.py`) have all of them in different banks.
+TRANSPOSE_TILE = (8, 4)
 
 
 @dataclass(frozen=True)
@@ -64,15 +65,17 @@ def is_vectorizable(load: Load, buffer: Buffer, axis: Iter, padded: Expr) -> boo
 
     The axis may be several in one, of which the last is a multiple of vectors. The last vector may
     end behind the axis, as far as `padded`, where the buffer has elements there. Vectors may be
-    masked as a whole, where they do not cross the end of a dimension.
+    masked as a whole: by a mask that is the same for all elements, or where they do not cross the
+    end of a dimension.
     """
     grouped = replace(axis, extent=padded)
     flat, extents = in_groups(flat_index(load, buffer), grouped, VECTOR_ELEMENTS)
     inner = Var(list(extents)[-1])
     start = simplify(flat - inner, extents)
-    plain = load.mask is None and inner.name not in free_vars(start)
+    plain = inner.name not in free_vars(start) and _is_masked_whole(load, grouped)
     full = prove((axis.extent % VECTOR_ELEMENTS).eq(0)) or (
         prove((padded % VECTOR_ELEMENTS).eq(0))
+        and (load.mask is None or axis.name not in free_vars(load.mask))
         and all(
             prove(i < size, {axis.name: padded}) or _is_alike(i, size, grouped)
             for i, size in zip(load.indices, buffer.shape, strict=True)
@@ -80,6 +83,14 @@ def is_vectorizable(load: Load, buffer: Buffer, axis: Iter, padded: Expr) -> boo
         )
     )
     return plain and full and prove((start % VECTOR_ELEMENTS).eq(0), extents)
+
+
+def _is_masked_whole(load: Load, axis: Iter) -> bool:
+    """Whether a mask, if there is one, lets through all elements of a vector or none."""
+    if load.mask is None:
+        return True
+    by_vectors, extents = in_groups(load.mask, axis, VECTOR_ELEMENTS)
+    return list(extents)[-1] not in free_vars(by_vectors)
 
 
 def _is_alike(index: Expr, size: Expr, axis: Iter) -> bool:
