@@ -42,6 +42,35 @@ def cpu_sweep() -> str:
     return f"{markdown(heads, lines)}\n\n{origin(found)}.\n\n{named}"
 
 
+def gpu_sweep() -> str:
+    """Every kind of every seed of the GPU's sweep, then what is far behind."""
+    found = read_results(FOLDER / "sweep-h200.json")
+    heads = ["kind", "seed", "cases", "mean", "0.95 or more", f"below {GPU_LEAST}", "least"]
+    heads.append("error too large")
+    lines = [
+        _gpu_line(kind, seed, rows)
+        for kind, of_kind in by(found["results"], "kind").items()
+        for seed, rows in by(of_kind, "seed").items()
+    ]
+    named = listed([r for r in found["results"] if r.get("ratio", 1.0) < GPU_LEAST])
+    return f"{markdown(heads, lines)}\n\n{origin(found)}.\n\n{named}"
+
+
+def _gpu_line(kind: str, seed: int, rows: Sequence[Row]) -> list[str]:
+    ratios = [r["ratio"] for r in rows]
+    even = sum(r >= GPU_BEHIND for r in ratios) / len(ratios)
+    return [
+        kind,
+        f"{seed}",
+        f"{len(rows)}",
+        f"{geometric_mean(ratios):.2f}",
+        f"{even:.0%}",
+        f"{sum(r < GPU_LEAST for r in ratios)}",
+        f"{min(ratios):.2f}",
+        f"{sum(map(is_far, rows))}",
+    ]
+
+
 def is_behind(row: Row) -> bool:
     """Whether a case of the CPU's sweep is slower than another engine and not at the roof."""
     return row.get("ratio", 1.0) < CPU_BEHIND and (row.get("of_roof") or 0.0) < AT_ROOF
@@ -49,7 +78,8 @@ def is_behind(row: Row) -> bool:
 
 def is_far(row: Row) -> bool:
     """Whether our error is more than it may be beside torch's."""
-    return not row["error"] <= MAX_ERROR_RATIO * row["torch_error"] + ROUNDING
+    most = MAX_ERROR_RATIO * row["torch_error"] + ROUNDING
+    return row["error"] is None or not row["error"] <= most  # files have no NaN
 
 
 def by(rows: Sequence[Row], key: str) -> dict[Any, list[Row]]:

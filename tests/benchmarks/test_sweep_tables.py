@@ -37,6 +37,7 @@ def test_an_error_is_too_large_beside_torchs(tables: ModuleType) -> None:
     assert tables.is_far({"error": 1.6e-3, "torch_error": 1e-3})
     assert tables.is_far({"error": float("nan"), "torch_error": 1.0})
     assert not tables.is_far({"error": 1.4e-3, "torch_error": 1e-3})
+    assert tables.is_far({"error": None, "torch_error": 1.0})
     assert not tables.is_far({"error": 9e-8, "torch_error": 0.0})
 
 
@@ -51,3 +52,21 @@ def test_the_cpus_page_weighs_kinds_alike_and_names_what_is_behind(
     text = tables.cpu_sweep()
     assert "| 1 | 4 | 1.00 | pool 0.25 | 1 | 0.25 |" in text
     assert "Behind: pool slow one 0.25." in text
+
+
+def test_the_gpus_page_has_a_row_for_each_kind_and_seed(
+    tables: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
+    right = {"error": 1e-3, "torch_error": 1e-3}
+    rows = [
+        {"seed": 7, "kind": "product", "case": name, "ratio": ratio, **right}
+        for name, ratio in (("a", 4.0), ("b", 1.0), ("even", 0.9), ("slow one", 0.5))
+    ]
+    rows += [{"seed": 7, "kind": "conv", "case": "c", "ratio": 1.0, "error": 1, "torch_error": 0.1}]
+    rows += [{"seed": 7, "kind": "conv", "case": "failed", "failure": "why"}]
+    _kept(tmp_path, "sweep-h200.json", rows)
+    text = tables.gpu_sweep()
+    assert "| product | 7 | 4 | 1.16 | 50% | 1 | 0.50 | 0 |" in text
+    assert "| conv | 7 | 1 | 1.00 | 100% | 0 | 1.00 | 1 |" in text
+    assert "Behind: product slow one 0.50." in text
