@@ -303,7 +303,7 @@ def launch(text: str, kernel: str, grid: int, threads: int, arguments: Sequence[
 def run_launches(func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> None:
     """Run a finalized function launch by launch on flat arrays, which it writes."""
     names = sizes_of(func)
-    module = ModuleBuilder()
+    module = ModuleBuilder(masks_vectors=False)
     emit_launches(module, func, names)
     arguments = [address(arrays[p.name]) for p in func.params] + [sizes[n] for n in names]
     for _, group in groupby(launches(func), key=lambda x: x.loop):

@@ -25,7 +25,7 @@ from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 
 def ptx(func: Func) -> str:
     """The assembly of a scheduled function."""
-    module = ModuleBuilder()
+    module = ModuleBuilder(masks_vectors=False)
     plain = finalized(func)
     emit_launches(module, plain, sizes_of(plain))
     return compile_object(module.text(), H200).decode()
@@ -73,6 +73,22 @@ def test_a_dependent_launch_waits_before_all_else() -> None:
     begin = text.index("griddepcontrol.wait")
     assert begin < text.index("griddepcontrol.launch_dependents") < text.index("ld.global")
     assert "griddepcontrol" not in ptx(parse_func(EXCHANGE))
+
+
+def test_masked_elements_of_a_vector_are_read_without_a_branch() -> None:
+    func = parse_func(
+        """func @cut(x: f16[85], out y: f16[96]) {
+          for b in grid(1) { for t in thread(12) { for e in vectorize(8) {
+            y[t * 8 + e] = x[t * 8 + e ? t * 8 + e < 85]
+          } } }
+        }"""
+    )
+    text = ptx(func)
+    assert text.count("ld.global.b16") == 8
+    assert "bra" not in text
+    arrays = {"x": np.arange(85, dtype=np.float16), "y": np.full(96, 9, np.float16)}
+    run_launches(finalized(func), arrays, {})
+    np.testing.assert_array_equal(arrays["y"], np.pad(arrays["x"], (0, 11)))
 
 
 def test_functions_of_our_own_need_no_library() -> None:

@@ -25,8 +25,9 @@ class ModuleBuilder:
     """Collects function definitions, and declarations each once.
 
     `native_bf16` names the architecture whose own instruction rounds f32 to bf16; "" for none.
-    Without `orders_zeros`, the greater or lesser of two zeros may be either of them. With
-    `source_lines` each instruction says which line of the loops it comes from.
+    Without `orders_zeros`, the greater or lesser of two zeros may be either of them. Without
+    `masks_vectors`, no instruction loads some elements of a vector. With `source_lines` each
+    instruction says which line of the loops it comes from.
     """
 
     def __init__(
@@ -34,9 +35,11 @@ class ModuleBuilder:
         native_bf16: str = "",
         orders_zeros: bool = True,
         source_lines: SourceLines | None = None,
+        masks_vectors: bool = True,
     ) -> None:
         self.native_bf16 = native_bf16
         self.orders_zeros = orders_zeros
+        self.masks_vectors = masks_vectors
         self.source_lines = source_lines
         self.definitions: list[str] = []
         self.declarations: dict[str, str] = {}

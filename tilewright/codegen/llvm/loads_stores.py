@@ -47,6 +47,8 @@ def _vector_load(em: ValueEmitter, e: Load, index: Ramp) -> str:
         how = _access(em, e.buffer)
         loaded = em.fn.let(f"load {how}{kind}, ptr {pointer}, align {align}")
         return em.to_register(loaded, e.dtype, lanes)
+    if not em.fn.module.masks_vectors:
+        return em.to_register(_load_each(em, e, index), e.dtype, lanes)
     pointer = em.element_pointer(e.buffer, e.dtype, index.base)
     flags = register_type(BOOL, lanes)
     name = f"llvm.masked.load.{_memory_suffix(e.dtype, lanes)}.p0"
@@ -57,6 +59,25 @@ def _vector_load(em: ValueEmitter, e: Load, index: Ramp) -> str:
         f"{kind} zeroinitializer)"
     )
     return em.to_register(loaded, e.dtype, lanes)
+
+
+def _load_each(em: ValueEmitter, e: Load, index: Ramp) -> str:
+    """Element by element, without a branch: masked ones are zeros from elsewhere."""
+    lanes, kind = index.count, memory_type(e.dtype)
+    flags, vector = register_type(BOOL, lanes), memory_type(e.dtype, lanes)
+    assert e.mask is not None
+    mask = em.vector(e.mask, lanes)
+    zeros = em.fn.module.zeros(e.dtype.bytes)
+    # What all lanes are off for may be anywhere.
+    first = em.possible_pointer(e.buffer, e.dtype, index.base)
+    result = "poison"
+    for lane in range(lanes):
+        place = em.fn.let(f"getelementptr {kind}, ptr {first}, i64 {lane}")
+        on = em.lane(mask, flags, lane)
+        pointer = em.fn.let(f"select i1 {on}, ptr {place}, ptr {zeros}")
+        loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.alignment}")
+        result = em.fn.let(f"insertelement {vector} {result}, {kind} {loaded}, i64 {lane}")
+    return result
 
 
 def _readable_pointer(em: ValueEmitter, e: Load, index: Expr, lanes: int) -> str:

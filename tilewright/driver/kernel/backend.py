@@ -76,7 +76,8 @@ def _emit_for_gpu(
     func: Func, sizes: Sequence[str], target: GpuTarget, precision: str, located: bool = False
 ) -> str:
     lines = SourceLines(func) if located else None
-    module = ModuleBuilder(target.architecture, source_lines=lines)  # all have the conversion
+    # All have the conversion to bf16, none loads of some elements.
+    module = ModuleBuilder(target.architecture, source_lines=lines, masks_vectors=False)
     emit_launches(module, func, sizes, target.has_pdl)
     return module.text()
 
