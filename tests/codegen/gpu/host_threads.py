@@ -250,7 +250,7 @@ def host_text(text: str, kernel: str) -> str:
     ):
         text = re.sub(rf"^declare [^\n]*@{re.escape(name)}\([^\n]*\n", "", text, flags=re.M)
         text = text.replace(f"@{name}(", f"@{own}(")
-    text = re.sub(r"\n[^\n]*griddepcontrol[^\n]*", "", text)
+    text = re.sub(r"\n[^\n]*(griddepcontrol|prefetch.tensormap)[^\n]*", "", text)
     for body in TEXTS.values():
         head = body.strip().splitlines()[0]
         text = text.replace(body.strip(), f"{head}\n  ret void\n}}")  # one block waits for none

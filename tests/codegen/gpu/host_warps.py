@@ -384,12 +384,13 @@ _FUNCTIONS = {
     "tw.py.commit": _on_commit,
     "tw.py.await": _on_await,
 }
-_KINDS = product((64, 128, 192, 256), ("bf16", "f16", "tf32"), "01", ("0", "1", "2", _MANY), "nr")
-_ACROSS = product((64, 128, 192, 256), ("tf32",), "0", "02", "x")
-_INTEGERS = product((64, 128, 192, 256), _SIGNS, "0", "01", "n")
+_N = (32, 64, 96, 128, 192, 256)
+_KINDS = product(_N, ("bf16", "f16", "tf32"), "01", ("0", "1", "2", _MANY), "nr")
+_ACROSS = product(_N, ("tf32",), "0", "02", "x")
+_INTEGERS = product(_N, _SIGNS, "0", ("0", "1", _MANY), "n")
 for _kind in (
     *(f"wgmma.{'.'.join(map(str, words))}" for words in (*_KINDS, *_ACROSS, *_INTEGERS)),
-    *(f"settle.{n}.{left}" for n in (64, 128, 192, 256) for left in range(3)),
+    *(f"settle.{n}.{left}" for n in _N for left in range(3)),
 ):
     _FUNCTIONS[f"tw.py.{_kind}"] = partial(_on_wgmma, _kind)
 _KEPT = {name: _POINTERS(function) for name, function in _FUNCTIONS.items()}

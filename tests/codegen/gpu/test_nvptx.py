@@ -66,7 +66,29 @@ def test_blocks_threads_barriers_and_shared_memory() -> None:
         assert word in text
 
 
-def test_a_dependent_launch_waits_before_all_else() -> None:
+COUNTED = """func @counted(A: f32[64], out C: f32[64]) {
+  for b in grid(2) {
+    alloc T: f32[64] @shared
+    alloc full: i64[2] @shared
+    mbarrier_init full[0 : 2] count 1
+    barrier
+    for x in thread(64) { T[x] = A[x] }
+    for z in thread(64) { C[z] = T[63 - z] }
+  }
+}"""
+
+
+def test_a_dependent_launch_starts_its_mbarriers_before_it_waits() -> None:
+    module, plain = ModuleBuilder(), parse_func(COUNTED)
+    emit_launches(module, plain, sizes_of(plain), pdl=True)
+    text = compile_object(module.text(), H200).decode()
+    words = "mbarrier.init", "bar.sync", "griddepcontrol.wait", "ld.global"
+    places = [text.index(word) for word in words]
+    assert places == sorted(places)
+    assert text.count("griddepcontrol.wait") == 1
+
+
+def test_a_dependent_launch_waits_before_it_touches_memory() -> None:
     module, plain = ModuleBuilder(), finalized(parse_func(EXCHANGE))
     emit_launches(module, plain, sizes_of(plain), pdl=True)
     text = compile_object(module.text(), H200).decode()

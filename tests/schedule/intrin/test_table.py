@@ -40,7 +40,6 @@ INSTRUCTIONS = {
     "wgmma_f32": "wgmma.mma_async.sync.aligned.m64n",
     **{f"wgmma_{t}": "wgmma.mma_async.sync.aligned.m64n" for t in ("i8", "u8")},
     "tma_load": "cp.async.bulk.tensor.",
-    "mbarrier_init": "mbarrier.init",
     "quad_transpose": "shfl.sync.bfly",
     "packed_transpose": "shfl.sync.bfly",
     "row_transpose": "shfl.sync.bfly",

@@ -66,12 +66,15 @@ from tilewright.ir.loop.thread_mapping import (
     private_buffers,
     thread_mappings,
 )
+from tilewright.ir.loop.walk import touched_buffers
 from tilewright.schedule.intrin.table import INTRINSICS
 
 CP_ASYNC_COMMIT = "llvm.nvvm.cp.async.commit.group"
 CP_ASYNC_WAIT = "llvm.nvvm.cp.async.wait.group"
 # Makes stores of this thread to shared memory visible to the async proxy (wgmma, TMA).
 ASYNC_PROXY_FENCE = "fence.proxy.async.shared::cta;"
+# Programmatic dependent launch: wait for the launches before, then let the next one start.
+PDL_WAIT = "griddepcontrol.wait;\\0Agriddepcontrol.launch_dependents;"
 
 
 class BlockEmitter(StatementEmitter):
@@ -100,6 +103,19 @@ class BlockEmitter(StatementEmitter):
         self.loop_depth = 0
         # Whether some threads of a warp skip the code at this point.
         self.divergent = False
+        # Whether the launches before are to be waited for, once memory is touched.
+        self.waits_for_launches = False
+
+    def emit(self, stmt: Stmt) -> None:
+        """Emit one statement; before the first that touches global memory, wait for launches."""
+        if self.waits_for_launches and not isinstance(stmt, Alloc | Seq) and self._is_global(stmt):
+            self.fn.emit(f'call void asm sideeffect "{PDL_WAIT}", "~{{memory}}"()')
+            self.waits_for_launches = False
+        super().emit(stmt)
+
+    def _is_global(self, stmt: Stmt) -> bool:
+        """Whether a statement touches global memory: parameters."""
+        return not set[str].union(*touched_buffers(stmt)).isdisjoint(p.name for p in self.params)
 
     def _statement(self, stmt: Stmt) -> None:
         match stmt:

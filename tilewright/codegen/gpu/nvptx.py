@@ -31,10 +31,13 @@ from tilewright.ir.loop.walk import buffers, statements_in
 
 THREAD_INDEX = "llvm.nvvm.read.ptx.sreg.tid.x"
 BLOCK_INDEX = "llvm.nvvm.read.ptx.sreg.ctaid.x"
-# Programmatic dependent launch: wait for the launches before, then let the next one start.
-PDL_WAIT = "griddepcontrol.wait;\\0Agriddepcontrol.launch_dependents;"
 # The parameter that is a tensor map.
 TENSOR_MAP = 'ptr byval([128 x i8]) align 64 "nvvm.grid_constant"'
+# By one thread.
+PREFETCH_MAP = (
+    "{.reg .pred p; .reg .b32 t; mov.u32 t, %tid.x; setp.eq.u32 p, t, 0; "
+    "@p prefetch.tensormap [$0];}"
+)
 # The largest grid.
 MAX_BLOCKS = 2**31 - 1
 
@@ -45,7 +48,7 @@ def emit_launches(
     """Emit every launch of a finalized function; each takes its buffers, then `sizes`.
 
     With programmatic dependent launch (`pdl`) each one waits for those before it by itself, except
-    cooperative launches.
+    cooperative launches. Until then it fetches its tensor maps, which are of its own parameters.
     """
     dtypes = {name: b.dtype for name, b in buffers(func).items()}
     for launch in launches(func):
@@ -81,10 +84,11 @@ def _emit_launch(
     if block:
         extent = as_int(launch.grid)
         _index(emitter, block, BLOCK_INDEX, MAX_BLOCKS if extent is None else extent)
-    if pdl and not launch.cooperative_launch:
-        fn.emit(f'call void asm sideeffect "{PDL_WAIT}", "~{{memory}}"()')
+    for name, _ in maps:
+        fn.emit(f'call void asm sideeffect "{PREFETCH_MAP}", "l"(ptr {name})')
     make = GridSyncKernel if launch.cooperative_launch else BlockEmitter
     body = make(emitter, launch, dtypes, func.params)
+    body.waits_for_launches = pdl and not launch.cooperative_launch
     body.emit(launch.body)
     limits = f'nounwind "nvvm.reqntid"="{launch.threads}"'
     limits += f' "nvvm.minctasm"="{launch.min_blocks_per_sm}"' if launch.min_blocks_per_sm else ""

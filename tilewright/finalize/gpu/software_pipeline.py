@@ -22,18 +22,21 @@ multiplies, and stores to shared memory what has come (`register_staging.py`). W
 registers is stored as it comes, before the products.
 
 Asynchronous mma instructions (wgmma) stay in flight: each k-tile waits for those of the one before,
-and its stage is free one barrier later. Its copies are then issued behind the instructions.
+and its stage is free one barrier later. Threads issue their copies between the instructions of a
+k-tile and that wait: addresses are computed while two products run, and copies have that much
+longer to come. TMA, which takes the stage at once, copies behind the wait and a barrier.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from tilewright.arith.expr import TRUE, Binary, Expr, Load, Select, Var, const
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.vector import Ramp
-from tilewright.core.dtypes import I64
 from tilewright.core.errors import CodegenError
+from tilewright.core.node import node
 from tilewright.finalize.gpu.register_staging import stage_in_registers, words_of_thread
 from tilewright.finalize.gpu.select_stage import (
     counted_by,
@@ -41,6 +44,7 @@ from tilewright.finalize.gpu.select_stage import (
     one_element,
     select_stage,
 )
+from tilewright.finalize.gpu.tma_pipeline import mbarrier_buffer, start_mbarriers
 from tilewright.ir.loop.annotations import ALIGNED, PIPELINE_STAGES, ROLLED, WARP_SPECIALIZED
 from tilewright.ir.loop.nodes import (
     Alloc,
@@ -67,7 +71,7 @@ from tilewright.ir.loop.walk import (
     substitute_stmt,
 )
 from tilewright.schedule.intrin.nvidia.cp_async import CP_ASYNC, CP_ASYNC_PADDED
-from tilewright.schedule.intrin.nvidia.tma import mbarrier_init_name
+from tilewright.schedule.intrin.nvidia.wgmma import async_name, issue_name
 from tilewright.schedule.intrin.table import INTRINSICS
 
 # The stages of a pipeline whose copies pass through registers.
@@ -128,7 +132,7 @@ class _Pipeline:
         self.tma = [s for s in leaves if is_tma_load(s)]
         if self.tma and (len(self.tma) < len(leaves) or not aligned):
             raise CodegenError("gpu.pipeline", f"loop {loop.name} mixes TMA with other copies")
-        self.mbarriers = Buffer(f"{loop.name}.mbarriers", I64, (const(self.stages),), "shared")
+        self.mbarriers = mbarrier_buffer(f"{loop.name}.mbarriers", self.stages)
         for b in reversed(private):
             self.rest = Alloc(b, self.rest)
 
@@ -137,13 +141,16 @@ class _Pipeline:
 
         It is `crowded` where accumulators take half of a thread's registers.
         """
-        rest, wait = self._async_mma()
+        product = self._async_product()
+        wait = () if product is None else (product.wait(),)
         if self.tma:
-            begin, body = self._tma_stages(rest)
-        elif self.free is None:
-            begin, body = self._cp_async_stages(rest, wait)
+            begin, body = self._tma_stages(self.rest if product is None else product.waiting())
+        elif self.free is not None:
+            begin, body = self._register_stages(self.rest, self.free)
+        elif product is not None:
+            begin, body = self._cp_async_stages(product.issued(), product.wait(pending=1))
         else:
-            begin, body = self._register_stages(rest, self.free)
+            begin, body = self._cp_async_stages(self.rest, None)
         notes = tuple(n for n in self.loop.annotations if n[0] != PIPELINE_STAGES.key)
         if crowded and self._multiplies_by_warps():
             notes = (*notes, ROLLED.note())
@@ -154,14 +161,15 @@ class _Pipeline:
             made = Alloc(replace(b, shape=(size,)), made)
         return Alloc(self.mbarriers, made) if self.tma else made
 
-    def _cp_async_stages(self, rest: Stmt, wait: tuple[Stmt, ...]) -> tuple[Stmt, Stmt]:
-        """The prologue and the body of the loop, with cp.async."""
+    def _cp_async_stages(self, rest: Stmt, wait: Stmt | None) -> tuple[Stmt, Stmt]:
+        """The prologue and the body of the loop, with cp.async; `wait` for the k-tile before."""
         step = Var(self.loop.name)
-        ahead = self.stages - 1 - len(wait)
+        ahead = self.stages - (1 if wait is None else 2)
         first = f"{self.loop.name}.prologue"
         begin = For(first, const(ahead), "serial", seq(self._copy(Var(first)), CpAsyncCommit()))
         copies = seq(self._copy(simplify(step + ahead)), CpAsyncCommit())
-        parts = (self._staged(rest, step), copies) if wait else (copies, self._staged(rest, step))
+        staged = self._staged(rest, step)
+        parts = (copies, staged) if wait is None else (staged, copies, wait)
         return begin, seq(CpAsyncWait(ahead - 1), Barrier(), *parts)
 
     def _register_stages(self, rest: Stmt, free: int) -> tuple[Stmt, Stmt]:
@@ -187,11 +195,9 @@ class _Pipeline:
     def _tma_stages(self, rest: Stmt) -> tuple[Stmt, Stmt]:
         """The prologue and the body of the loop, with TMA and an mbarrier for each stage."""
         step, ahead = Var(self.loop.name), self.stages - 1
-        first, stage = f"{self.loop.name}.prologue", f"{self.loop.name}.stage"
-        mbarrier = one_element(self.mbarriers.name, Var(stage))
-        start = Tile("fill", mbarrier, (), mbarrier_init_name(len(self.tma)))
+        first = f"{self.loop.name}.prologue"
         begin = seq(
-            For(stage, const(self.stages), "serial", start),
+            start_mbarriers(self.mbarriers.name, self.stages, len(self.tma)),
             Barrier(),
             For(first, const(ahead), "serial", self._copy(Var(first))),
         )
@@ -210,25 +216,15 @@ class _Pipeline:
         rows = [INTRINSICS[s.intrinsic] for s in tiles if s.intrinsic]
         return any(row.tile.startswith("mma") and not row.async_proxy for row in rows)
 
-    def _async_mma(self) -> tuple[Stmt, tuple[Stmt, ...]]:
-        """The readers with asynchronous mma instructions, and the wait for these.
+    def _async_product(self) -> AsyncProduct | None:
+        """The readers, where they are asynchronous mma instructions and nothing else.
 
-        That takes one more stage, and is done where nothing else reads the buffers.
+        That takes one more stage.
         """
         leaves = [s for s in statements_in(self.rest) if not isinstance(s, For | Seq)]
-        rows = [INTRINSICS[s.intrinsic] for s in leaves if isinstance(s, Tile)]
-        if self.stages < 3 or len(leaves) != 1 or not any(row.async_variant for row in rows):
-            return self.rest, ()
-        (row,) = rows
-
-        def in_flight(s: Stmt) -> Stmt | None:
-            return replace(s, intrinsic=row.async_variant) if isinstance(s, Tile) else None
-
-        def waiting(s: Stmt) -> Stmt | None:
-            return Tile("copy", s.dst, (s.dst,), row.wait) if isinstance(s, Tile) else None
-
-        waits = rename_loops(rewrite_stmts(self.rest, waiting), "wait")
-        return rewrite_stmts(self.rest, in_flight), (waits,)
+        tiles = [s.intrinsic for s in leaves if isinstance(s, Tile)]
+        known = any(INTRINSICS[name].async_variant for name in tiles)
+        return AsyncProduct(self.rest) if self.stages > 2 and len(leaves) == 1 and known else None
 
     def _copy(self, step: Expr) -> Stmt:
         """The copies for a k-tile, if there is one."""
@@ -269,6 +265,33 @@ class _Pipeline:
         ((start, _),) = there.ranges
         inside = Region(there.buffer, ((start, Select(mask, const(value.lanes), const(0))),))
         return Tile("copy.padded", here, (inside,), CP_ASYNC_PADDED[width])
+
+
+@node
+class AsyncProduct:
+    """The products of a k-tile, by one asynchronous instruction (wgmma) for each warp."""
+
+    product: Stmt
+
+    def waiting(self) -> Stmt:
+        """They stay in flight, and wait for those of the k-tile before."""
+        return self._as(lambda s: replace(s, intrinsic=async_name(s.intrinsic)))
+
+    def issued(self) -> Stmt:
+        """They stay in flight, and wait for nothing."""
+        return self._as(lambda s: replace(s, intrinsic=issue_name(s.intrinsic, zero=False)))
+
+    def wait(self, pending: int = 0) -> Stmt:
+        """The wait for all but so many k-tiles."""
+
+        def made(s: Tile) -> Tile:
+            name = INTRINSICS[s.intrinsic].wait + (f"_{pending}" if pending else "")
+            return Tile("copy", s.dst, (s.dst,), name)
+
+        return rename_loops(self._as(made), "pending" if pending else "wait")
+
+    def _as(self, made: Callable[[Tile], Tile]) -> Stmt:
+        return rewrite_stmts(self.product, lambda s: made(s) if isinstance(s, Tile) else None)
 
 
 def _vector(buffer: str, index: Expr) -> Region | None:

@@ -4,7 +4,6 @@ from tests.for_each import for_each
 from tilewright.schedule.intrin.nvidia.tma import (
     SIDES,
     SWIZZLE_COLUMNS,
-    mbarrier_init_name,
     tma_load_name,
 )
 from tilewright.schedule.intrin.nvidia.wgmma import WGMMA_N
@@ -36,4 +35,3 @@ def test_bytes_come_k_major(side: int) -> None:
 
 def test_every_operand_of_wgmma_can_be_copied() -> None:
     assert set(WGMMA_N) <= set(SIDES)
-    assert "i32 2)" in INTRINSICS[mbarrier_init_name(2)].llvm

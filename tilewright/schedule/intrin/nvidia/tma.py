@@ -37,11 +37,6 @@ def tma_load_name(dtype: str, rows: int, columns: int, *, of_several: bool = Fal
     return f"tma_load_{dtype}_{rows}x{columns}{'_of_several' if of_several else ''}"
 
 
-def mbarrier_init_name(arrivals: int) -> str:
-    """The intrinsic that initializes an mbarrier with so many arrivals (copies) a phase."""
-    return f"mbarrier_init_{arrivals}"
-
-
 def swizzle_columns(bytes: int) -> int:
     """The columns of a swizzled panel of elements of so many bytes."""
     return SWIZZLE_COLUMNS * 2 // bytes
@@ -78,22 +73,7 @@ def _tma_load(name: str, dtype: str, rows: int, columns: int, of_several: bool) 
     )
 
 
-def _mbarrier_init(name: str, arrivals: int) -> Intrinsic:
-    lines = [
-        "%near = addrspacecast ptr %c to ptr addrspace(3)",
-        f"call void @{MBARRIER_INIT}(ptr addrspace(3) %near, i32 {arrivals})",
-        MBARRIER_FENCE,
-    ]
-    return Intrinsic(
-        f"func @{name}(out c: i64[1]) {{ for i in serial(1) {{ c[i] = 0 }} }}",
-        tile="fill",
-        arch="nvptx64",
-        llvm=function_text(name, "ptr %c", lines),
-    )
-
-
 TMA: dict[str, Intrinsic] = {
-    **{mbarrier_init_name(n): _mbarrier_init(mbarrier_init_name(n), n) for n in (1, 2)},
     **{
         name: _tma_load(name, dtype, rows, columns, of_several)
         for dtype, bytes in _TYPES.items()

@@ -50,7 +50,7 @@ WARP_M, WGMMA_K = 16, 64
 """The rows of one warp, and the K of one tile statement, in elements of 16 bits."""
 WGMMA_N = (256, 192, 128, 64)
 """The widths N."""
-K_MAJOR_ONLY_N = (160, 96)
+K_MAJOR_ONLY_N = (160, 96, 32)
 """Widths for a K-major B of 16 bits only: an N-major B is in panels of 64 columns."""
 MAX_IN_FLIGHT = 2
 """How many may stay in flight behind a wait."""
@@ -304,7 +304,11 @@ WGMMA = IntrinsicTable(
             for dtype in ("bf16", "f16")
             for n in K_MAJOR_ONLY_N
             for name in (wgmma_names(dtype, n, "t")[1],)
-            for pending, made in enumerate((name, async_name(name)))
+            for pending, made in (
+                (0, name),
+                (1, async_name(name)),
+                (-1, issue_name(name, zero=False)),
+            )
         },
         **{
             made: partial(_wgmma, made, dtype, n, ("n", right), MAX_IN_FLIGHT)
@@ -315,17 +319,17 @@ WGMMA = IntrinsicTable(
         },
         **{
             issue_name(name, zero): partial(
-                _wgmma, issue_name(name, zero), dtype, n, (left, right), -1, zero
+                _wgmma, issue_name(name, zero), kind, n, (left, right), -1, zero
             )
-            for dtype in ("bf16", "f16")
+            for kind in ("bf16", "f16", *BYTE_KINDS)
             for n in WGMMA_N
-            for left, right in wgmma_layouts(dtype)
-            for name in (wgmma_names(dtype, n, right, left)[1],)
+            for left, right in wgmma_layouts(kind)
+            for name in (wgmma_names(kind, n, right, left)[1],)
             for zero in (False, True)
         },
         **{
             wait_name(n, pending, acc): partial(_wait, n, pending, acc)
-            for acc, most in (("f32", MAX_IN_FLIGHT), ("i32", 0))
+            for acc, most in (("f32", MAX_IN_FLIGHT), ("i32", 1))
             for n in _widths(acc)
             for pending in range(most + 1)
         },
