@@ -20,12 +20,10 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.scalar_semantics import quiet
 from tilewright.schedule.intrin.nvidia.cp_async import CP_ASYNC, CP_ASYNC_PADDED
-from tilewright.schedule.intrin.nvidia.tma import mbarrier_init_name
 from tilewright.schedule.intrin.table import INTRINSICS
 
-# The bytes of copies that threads do not wait for; the arrivals of mbarriers without a statement.
+# The bytes of copies that threads do not wait for.
 COPIED = {name: size for table in (CP_ASYNC, CP_ASYNC_PADDED) for size, name in table.items()}
-ARRIVALS = {mbarrier_init_name(n): n for n in (1, 2)}
 
 
 def check_synchronization(func: Func, sizes: Mapping[str, int] | None = None) -> None:
@@ -48,5 +46,4 @@ def tile_facts(intrinsic: str) -> TileFacts:
         height, width = (as_int(d) or 0 for d in (const(1), *p.shape)[-2:])
         panels = row.tma_box is not None or p.name in row.swizzle_panels
         shapes.append((1, height * width) if panels else (height, width))
-    copied, arrivals = COPIED.get(intrinsic, 0), ARRIVALS.get(intrinsic, 0)
-    return TileFacts(tuple(shapes), row.in_flight, copied, arrivals)
+    return TileFacts(tuple(shapes), row.in_flight, COPIED.get(intrinsic, 0))

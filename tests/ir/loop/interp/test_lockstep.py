@@ -40,7 +40,7 @@ LOADS = """func @loads(A: f32[192], out C: f32[64]) {
     alloc S: f32[1] @fragment
     alloc T: f32[128] @shared
     alloc M: i64[2] @shared
-    for m in serial(2) { tile fill M[m] using "start" }
+    mbarrier_init M[0 : 2] count 1
     barrier
     tile copy T[0 : 64] <- A[0 : 64], M[0] using "load"
     for k in serial(3) {
@@ -59,7 +59,6 @@ LOADS = """func @loads(A: f32[192], out C: f32[64]) {
 }"""
 FACTS = {
     "copy": TileFacts(((1, 1), (1, 1)), copied=4),
-    "start": TileFacts(((1, 1),), arrivals=1),
     "load": TileFacts(((1, 64), (1, 64))),
     "multiply": TileFacts(((1, 64), (1, 64), (1, 1)), in_flight=1),
     "wait": TileFacts(((1, 1), (1, 1)), in_flight=0),
@@ -115,7 +114,7 @@ def test_a_copy_waits_for_readers() -> None:
         ("mbarrier_wait M[k % 2] parity k // 2 % 2", "", "reads 'T' while a copy writes it"),
         ("parity k // 2 % 2", "parity (k // 2 + 1) % 2", "waits for parity 1 of M.0. for ever"),
         ("M[0] using", "M[1] using", "waits for parity 0 of M.0. for ever"),
-        ("for m in serial(2)", "for m in serial(1)", "M.1. is not initialized"),
+        ("M[0 : 2]", "M[0 : 1]", "M.1. is not initialized"),
         ("    barrier\n    tile", "    tile", "another may not have initialized"),
         ("      barrier\n      if", "      if", "writes 'T' while"),
         (

@@ -56,13 +56,12 @@ class TileFacts:
     `shapes` are the rows and columns of its sources and of what it writes, in flat buffers with a
     row stride. `in_flight` is the number of asynchronous products that may still run behind it,
     `None` where it has nothing to do with them. `copied` are the bytes of a copy that is started
-    and not waited for; `arrivals` are those of a phase of the mbarrier that it initializes.
+    and not waited for.
     """
 
     shapes: tuple[tuple[int, int], ...]
     in_flight: int | None = None
     copied: int = 0
-    arrivals: int = 0
 
 
 FactsOf = Callable[[Tile], TileFacts]
@@ -263,8 +262,8 @@ class RoleWriter(ExprWriter):
         if self.facts is None:
             return False
         facts = self.facts(s)
-        if self.lockstep and (facts.copied or facts.arrivals):
-            self._started(s, facts)
+        if self.lockstep and facts.copied:
+            self._started(s, facts.copied)
             return True
         *reads, write = zip((*s.srcs, s.dst), facts.shapes, strict=True)
         if facts.in_flight is None:
@@ -283,13 +282,10 @@ class RoleWriter(ExprWriter):
             self.line(f"me.product([{given}], {s.dst.buffer!r}, {facts.in_flight})")
         return True
 
-    def _started(self, s: Tile, facts: TileFacts) -> None:
-        """A copy that is under way, or an mbarrier."""
-        if facts.arrivals:
-            self.line(f"me.start_mbarriers({self._place(s.dst)}, 1, {facts.arrivals})")
-            return
+    def _started(self, s: Tile, size: int) -> None:
+        """A copy of so many bytes that is under way."""
         name = s.dst.buffer
-        number = facts.copied // self.declared[name].dtype.bytes
+        number = size // self.declared[name].dtype.bytes
         place = self._rows(s.dst, (1, number))
         self.line(f"me.copy_async({name!r}, {self.buffers[name]}, {place})")
 
