@@ -39,7 +39,7 @@ def schedule_injective(sch: Schedule, block: Block, target: GpuTarget) -> None:
     if not axes:
         return
     graph = block_graph(sch.func)
-    transposed = transposed_read(block, graph)
+    transposed = transposed_read(block, graph, target)
     if transposed is not None and own_loops(sch, block) == [loop_of(it) for it in axes]:
         if sch.choose(f"{block.name}.through_shared", True, lambda: (False, True)):
             schedule_transpose(sch, block, transposed)

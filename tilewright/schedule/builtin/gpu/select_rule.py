@@ -170,7 +170,8 @@ def _schedule_transposed_rows(sch: Schedule, target: GpuTarget) -> bool:
     _inline_into_transposes(trial)
     graph = block_graph(trial.func)
     plain = [b for b in graph.blocks if spatial(b) and not reductions(b)]
-    transposed = [b for b in plain if transposed_read(b, graph) is not None]
+    reads = {b.name: transposed_read(b, graph, target) for b in plain}
+    transposed = [b for b in plain if (read := reads[b.name]) is not None and not read.run]
     rest = without(graph, {b.name for b in transposed})
     if not transposed or len(graph.outputs) != 1 or transposed[-1] is graph.blocks[-1]:
         return False
