@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,15 @@ from tilewright.core.dtypes import DType
 from tilewright.driver.compile import compile_container
 from tilewright.driver.options import make_options
 from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.attention import MaskAttrs
-from tilewright.ops.attention.problem import FusedAttentionAttrs
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.runtime.container import Container
+from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
+from tilewright.schedule.builtin.rules import ScheduledFunc
+from tilewright.target.gpu import GpuTarget
 
 TOLERANCE = {"bf16": 6e-3, "f16": 1e-3}
 SEED = 7
@@ -108,10 +112,6 @@ def graph_of(row: Row) -> Graph:
     if row.groups > 1:
         k, v = (_repeated(b, x, row) for x in (k, v))
     scale = 1 / row.size**0.5
-    if row.tile:
-        right = 0 if row.causal else -1
-        attrs = FusedAttentionAttrs(scale=scale, tile=row.tile, window_right=right)
-        return b.graph(b.add("fused_attention", q, k, v, *given[3:], attrs=attrs))
     turned = b.add("transpose", k, attrs=make_attrs("transpose", {"perm": (0, 1, 3, 2)}))
     scores = b.add("mul", b.add("matmul", q, turned), _number(b, scale, dtype))
     if row.masked:
@@ -136,13 +136,25 @@ def _repeated(b: GraphBuilder, x: str, row: Row) -> str:
     return b.add("reshape", every, attrs=make_attrs("reshape", {"shape": whole}))
 
 
+def in_tile(
+    tile: tuple[int, ...], func: Func, constants: frozenset[str], target: GpuTarget
+) -> ScheduledFunc:
+    """Attention in a tile of rows and keys, and with the keys in parts where that is given."""
+
+    def decide(name: str, default: Any, options: Sequence[Any]) -> Any:
+        return (*tile, 1)[:3] if name == "attention.tile" else default
+
+    return schedule_for_gpu(func, constants, target, decide)
+
+
 def compiled(row: Row) -> tuple[Row, Container | str, float]:
     """The attention for the GPU, or what went wrong, and the seconds that took."""
     start = time.perf_counter()
+    options = make_options(target="cuda", cache=False)
+    if row.tile:
+        options = replace(options, schedules=partial(in_tile, row.tile))
     try:
-        found: Container | str = compile_container(
-            graph_of(row), make_options(target="cuda", cache=False)
-        )
+        found: Container | str = compile_container(graph_of(row), options)
     except Exception as error:  # told where the others are
         found = f"{type(error).__name__}: {error}"[:500]
     return row, found, time.perf_counter() - start

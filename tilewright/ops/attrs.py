@@ -24,7 +24,11 @@ from tilewright.ops.registry import get_op
 
 def make_attrs(op: str, values: Mapping[str, object]) -> Attrs:
     """The attributes of operator `op`; values that are not given have their defaults."""
-    cls = FusedAttrs if op == "fused" else get_op(op).attrs
+    return attrs_of(FusedAttrs if op == "fused" else get_op(op).attrs, values, op)
+
+
+def attrs_of(cls: type[Attrs], values: Mapping[str, object], op: str) -> Attrs:
+    """Attributes of a class, those of an operator; values that are not given have defaults."""
     known = _fields(cls)
     unknown = [name for name in values if name not in known]
     missing = [n for n, f in known.items() if n not in values and f.default is MISSING]

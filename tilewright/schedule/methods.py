@@ -123,6 +123,10 @@ class PrimitiveMethods(ABC):
         """Let an intrinsic compute the body of a block."""
         self._step("tensorize", block, intrinsic)
 
+    def tile_attention(self, rows: int, keys: int, parts: int = 1) -> None:
+        """Have attention in tiles of rows and keys for tensor cores, the keys in so many parts."""
+        self._step("tile_attention", rows, keys, *([] if parts == 1 else [parts]))
+
     def to_gemm(
         self, block: str, m: int, n: int, k: int, a: str = "km", b: str = "kn", swap_ab: int = 0
     ) -> None:

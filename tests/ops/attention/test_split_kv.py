@@ -19,11 +19,18 @@ from tilewright.ops.attention.split_kv import parts_func
 TILE = (16, 16, 3)
 
 
-def _func(queries: int, keys: object, dtype: DType = F32, mask: bool = False, **attrs) -> Func:
+def _func(
+    queries: int,
+    keys: object,
+    dtype: DType = F32,
+    mask: bool = False,
+    tile: tuple[int, ...] = TILE,
+    **attrs,
+) -> Func:
     ins = [tensor(dtype, 2, queries, 8), tensor(dtype, 2, keys, 8), tensor(dtype, 1, keys, 16)]
     ins += [tensor(F32, queries, keys)] if mask else []
-    given = FusedAttentionAttrs(**{"tile": TILE, **attrs})
-    return parts_func(Problem(given, tuple(ins), tensor(dtype, 2, queries, 16)))
+    out = tensor(dtype, 2, queries, 16)
+    return parts_func(Problem(FusedAttentionAttrs(**attrs), tuple(ins), out, tile))
 
 
 def _operands(queries: int, keys: int) -> list[np.ndarray]:

@@ -22,8 +22,8 @@ TILE = (16, 16)
 def _func(queries: object, keys: object, dtype: DType = F32, mask: bool = False, **attrs) -> Func:
     ins = [tensor(dtype, 1, queries, 8), tensor(dtype, 1, keys, 8), tensor(dtype, 1, keys, 16)]
     ins += [tensor(F32, queries, keys)] if mask else []
-    given = FusedAttentionAttrs(tile=TILE, **attrs)
-    return tiled_func(Problem(given, tuple(ins), tensor(dtype, 1, queries, 16)))
+    out = tensor(dtype, 1, queries, 16)
+    return tiled_func(Problem(FusedAttentionAttrs(**attrs), tuple(ins), out, TILE))
 
 
 def _run(func: Func, *arrays: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, STRING
 from tilewright.core.errors import Error, Loc, ParseError
 from tilewright.core.text import Cursor, refuses_deep_text
 from tilewright.ir.graph.constant_hash import content_hash
-from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
+from tilewright.ir.graph.nodes import NO_ATTRS, Attrs, Check, Constant, Graph, Node, Value
 from tilewright.ir.types import OptionalType, SequenceType, TensorType, Type
 
 MakeAttrs = Callable[[str, dict[str, object]], Attrs]
@@ -36,6 +36,11 @@ def parse_graph(
     if parser.cursor.now.kind != "end":
         parser.cursor.fail(f"unexpected {parser.cursor.now.text!r} after the graph")
     return graph
+
+
+def parse_attributes(text: str) -> dict[str, object]:
+    """The values of `pads=[1, 1], strides=[2, 2]`."""
+    return _Parser(Cursor(f"{text}}}", ""), lambda op, values: NO_ATTRS, {}).attributes()
 
 
 class _Parser:

@@ -16,7 +16,7 @@ from tilewright.ir.loop.nodes import Block, For, Func
 
 @node
 class Annotation:
-    """A key whose value is an integer, that of `bind` a word; `meaning` says what it asks for."""
+    """A key whose value is an integer, or a text; `meaning` says what it asks for."""
 
     key: str
     meaning: str
@@ -115,6 +115,11 @@ FINITE_WEIGHTS = Annotation(
     "finite_weights",
     "The weights that a function multiplies are finite numbers: zero times one of them is zero.",
 )
+ATTENTION = Annotation(
+    "attention",
+    "A function computes attention with these attributes of `fused_attention`, in blocks that a "
+    "schedule may choose anew.",
+)
 
 ANNOTATIONS = {
     a.key: a
@@ -137,5 +142,6 @@ ANNOTATIONS = {
         OUTLINED,
         ALIGNED,
         FINITE_WEIGHTS,
+        ATTENTION,
     )
 }

@@ -96,6 +96,9 @@ class FlashLoops(Scores):
         body: Stmt = Seq((*copies, self._tasks()))
         for buffer in reversed(self.own.values()):
             body = Alloc(buffer, body)
+        return self._named(body)
+
+    def _named(self, body: Stmt) -> Func:
         return Func("fused_attention", tuple(self.params.values()), ("y0",), body)
 
     def _tasks(self) -> Stmt:
@@ -278,7 +281,7 @@ class FlashLoops(Scores):
     def _product_size(self) -> Expr:
         """What queries and keys are summed over: whole vectors where keys are read in place."""
         size = self.p.q[-1]
-        if self.p.packs or self.p.attrs.tile:
+        if self.p.packs or self.p.tile:
             return size
         return simplify(ceildiv(size, VECTOR_STEP) * VECTOR_STEP)
 

@@ -11,16 +11,17 @@ write them in place, without transposed copies.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tilewright.arith.expr import Expr, const, product
-from tilewright.core.dtypes import BOOL, DType
+from tilewright.core.dtypes import BF16, BOOL, F16, DType
+from tilewright.ir.graph.text import print_attrs
+from tilewright.ir.loop.annotations import ATTENTION
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.accumulation import accumulator
 from tilewright.ops.attention.flash_loops import flash_attention_func
 from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem, permuted
-from tilewright.ops.attention.split_kv import parts_func
-from tilewright.ops.attention.tiled_loops import tiled_func
 from tilewright.ops.op import Op, broadcast_shapes, fail, same_dtype
 from tilewright.ops.reduction.softmax import FULLY_MASKED
 
@@ -68,9 +69,11 @@ def _fused_attention_loops(
     attrs: FusedAttentionAttrs, ins: Sequence[TensorType | None], outs: Sequence[TensorType]
 ) -> Func:
     problem = Problem(attrs, tuple(ins), outs[0])
-    if problem.parts > 1:
-        return parts_func(problem)
-    return tiled_func(problem) if attrs.tile else flash_attention_func(problem)
+    func = flash_attention_func(problem)
+    # Tensor cores have other blocks, see `tiled_loops.py`; `stated_problem.py` reads this.
+    if problem.out.dtype not in (BF16, F16):
+        return func
+    return replace(func, annotations=((ATTENTION.key, print_attrs(attrs)),))
 
 
 def _fused_attention_flops(

@@ -54,8 +54,6 @@ class FusedAttentionAttrs(Attrs):
     - With `f16_accumulate`, products of f16 are formed, and for one block of keys summed, in f16.
     - With `bf16_operands`, all that is multiplied is rounded to bf16, and blocks are whole tiles of
       a matrix unit.
-    - A `tile` of rows and keys is what a block of threads has of the scores, see `tiled_loops.py`;
-      a third number says in how many parts the keys are gone through, see `split_kv.py`.
     """
 
     scale: float = 1.0
@@ -73,7 +71,6 @@ class FusedAttentionAttrs(Attrs):
     y_perm: tuple[int, ...] = ()
     f16_accumulate: bool = False
     bf16_operands: bool = False
-    tile: tuple[int, ...] = ()
 
 
 def permuted(shape: Shape, perm: Sequence[int]) -> Shape:
@@ -83,11 +80,16 @@ def permuted(shape: Shape, perm: Sequence[int]) -> Shape:
 
 @dataclass(frozen=True)
 class Problem:
-    """A `fused_attention` node: its attributes and types; the logical shapes of its operands."""
+    """A `fused_attention` node: its attributes and types; the logical shapes of its operands.
+
+    A `tile` of rows and keys is what a block of threads has of the scores, see `tiled_loops.py`; a
+    third number says in how many parts the keys are gone through, see `split_kv.py`.
+    """
 
     attrs: FusedAttentionAttrs
     ins: tuple[TensorType | None, ...]
     out: TensorType
+    tile: tuple[int, ...] = ()
 
     @property
     def q(self) -> Shape:
@@ -119,15 +121,15 @@ class Problem:
         """The element type that is multiplied."""
         if self.attrs.bf16_operands:
             return BF16
-        return self.out.dtype if self.attrs.f16_accumulate or self.attrs.tile else self.dtype
+        return self.out.dtype if self.attrs.f16_accumulate or self.tile else self.dtype
 
     @property
     def row_block(self) -> int:
         """Rows computed together: few blocks, and little beyond the last row."""
         if self.attrs.bf16_operands:
             return UNIT_TILE
-        if self.attrs.tile:
-            return self.attrs.tile[0]
+        if self.tile:
+            return self.tile[0]
         rows = as_int(self.q[-2])
         if rows is None:
             return SYMBOLIC_ROWS
@@ -138,8 +140,8 @@ class Problem:
     @property
     def key_block(self) -> int:
         """Keys computed together: all of them where they are few."""
-        if self.attrs.tile:
-            return self.attrs.tile[1]
+        if self.tile:
+            return self.tile[1]
         keys = as_int(self.k[-2])
         if keys is None:
             return SYMBOLIC_KEYS
@@ -152,13 +154,13 @@ class Problem:
     @property
     def parts(self) -> int:
         """How many thread blocks the keys of a row are split over."""
-        return self.attrs.tile[2] if len(self.attrs.tile) > 2 else 1
+        return self.tile[2] if len(self.tile) > 2 else 1
 
     @property
     def packs(self) -> bool:
         """Whether keys and values are copied, to be read front to back by many rows."""
         rows = as_int(self.q[-2])
-        return not self.attrs.tile and (rows is None or rows >= PACK_ROWS)
+        return not self.tile and (rows is None or rows >= PACK_ROWS)
 
     def stored(self, operand: str, index: Sequence[Expr]) -> tuple[Expr, ...]:
         """An operand's index in the order in which it is stored."""

@@ -55,7 +55,7 @@ class _Parts(Tiles):
         body: Stmt = Seq((self._tasks(), self._together()))
         for buffer in reversed(self.own.values()):
             body = Alloc(buffer, body)
-        return Func("fused_attention", tuple(self.params.values()), ("y0",), body)
+        return self._named(body)
 
     def _visited(self) -> Expr:
         """Each part has as many of the blocks of keys that some row of a block of rows sees."""

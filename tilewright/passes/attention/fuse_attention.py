@@ -28,8 +28,8 @@ from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
-from tilewright.passes.attention.attention_tile import attention_tile
 from tilewright.passes.attention.causal_masks import causal_offset
+from tilewright.passes.attention.fits_tensor_cores import fits_tensor_cores
 from tilewright.passes.attention.unbroadcast_masks import Masks
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
@@ -38,22 +38,22 @@ from tilewright.target.gpu import GpuTarget
 ONE = const(1)
 
 
-# The tile of rows and keys in which attention is computed, empty for none.
-TileOf = Callable[[Problem], tuple[int, ...]]
+# Whether a machine has a kernel for attention.
+Fits = Callable[[Problem], bool]
 
 
 def fuse_attention(graph: Graph, context: PassContext) -> Graph:
-    """Make attention, whatever its spelling, one operator; on a GPU only what has a tile."""
+    """Make attention, whatever its spelling, one operator; on a GPU what tensor cores compute."""
     if not any(n.op == "softmax" for n in graph.nodes):
         return graph
     target = context.target
-    tile_of = partial(attention_tile, target) if isinstance(target, GpuTarget) else None
-    return rewrite_graph(graph, partial(_formed, tile_of, Masks()))
+    fits = partial(fits_tensor_cores, target) if isinstance(target, GpuTarget) else None
+    return rewrite_graph(graph, partial(_formed, fits, Masks()))
 
 
-def _formed(tile_of: TileOf | None, masks: Masks, g: Rewriter, n: Node) -> str | None:
+def _formed(fits: Fits | None, masks: Masks, g: Rewriter, n: Node) -> str | None:
     if n.op == "matmul":
-        return _Attention(g, n, tile_of, masks).formed()
+        return _Attention(g, n, fits, masks).formed()
     source = g.producer(n.inputs[0]) if isinstance(n.attrs, TransposeAttrs) else None
     if source is None or source.op != "fused_attention" or g.use_count(source.name) != 1:
         return None
@@ -67,10 +67,10 @@ def _formed(tile_of: TileOf | None, masks: Masks, g: Rewriter, n: Node) -> str |
 class _Attention:
     """The parts of attention, found from the product with the values upwards."""
 
-    def __init__(self, g: Rewriter, n: Node, tile_of: TileOf | None, masks: Masks) -> None:
+    def __init__(self, g: Rewriter, n: Node, fits: Fits | None, masks: Masks) -> None:
         self.g = g
         self.node = n
-        self.tile_of = tile_of
+        self.fits = fits
         self.masks = masks
         self.attrs = FusedAttentionAttrs()
         self.mask = ""
@@ -88,7 +88,7 @@ class _Attention:
         assert isinstance(weights.attrs, SoftmaxAttrs)
         if weights.attrs.axis % t.rank != t.rank - 1:
             return None
-        if t.dtype == BF16 and self.tile_of is None:
+        if t.dtype == BF16 and self.fits is None:
             return None
         self.attrs = FusedAttentionAttrs(fully_masked=weights.attrs.fully_masked)
         product = self._product(weights.inputs[0])
@@ -264,12 +264,9 @@ class _Attention:
         inputs = [q, k, v, masks[0], self.lengths, masks[1]]
         while not inputs[-1]:
             inputs.pop()
-        if self.tile_of is not None:
-            given = tuple(g.type(x) if x else None for x in inputs)
-            tile = self.tile_of(Problem(attrs, given, self.node.type))
-            if not tile:
-                return None
-            attrs = replace(attrs, tile=tile)
+        given = tuple(g.type(x) if x else None for x in inputs)
+        if self.fits is not None and not self.fits(Problem(attrs, given, self.node.type)):
+            return None
         return g.add("fused_attention", *inputs, attrs=attrs)
 
     def _source(self, value: str, scales: bool = True) -> tuple[str, tuple[int, ...], float]:

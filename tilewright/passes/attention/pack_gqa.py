@@ -17,10 +17,9 @@ from functools import partial
 from tilewright.arith.expr import as_int, const
 from tilewright.arith.simplify import prove
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.types import TensorType
 from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
-from tilewright.passes.attention.attention_tile import ROWS, attention_tile
+from tilewright.passes.attention.fits_tensor_cores import TILE_ROWS, fits_tensor_cores
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.gpu import GpuTarget
@@ -40,13 +39,11 @@ def pack_gqa(graph: Graph, context: PassContext) -> Graph:
 
 def _joined(target: GpuTarget, g: Rewriter, n: Node) -> str | None:
     attrs = n.attrs
-    if not isinstance(attrs, FusedAttentionAttrs) or not attrs.tile:
+    if not isinstance(attrs, FusedAttentionAttrs) or g.type(n.inputs[0]).rank != RANK:
         return None
     types = tuple(g.type(x) if x else None for x in n.inputs)
-    if g.type(n.inputs[0]).rank != RANK:
-        return None
     plain = _without_band(Problem(attrs, types, n.type))
-    if plain is None or not _fits(plain):
+    if plain is None or not fits_tensor_cores(target, plain) or not _fits(plain):
         return None
     mask, lengths, bias = (*n.inputs, "", "", "")[3:6]
     masks = [_mask(g, x, plain) for x in (mask, bias)]
@@ -60,16 +57,14 @@ def _joined(target: GpuTarget, g: Rewriter, n: Node) -> str | None:
         inputs.pop()
     y_perm = tuple(d - (d > LENGTH) for d in attrs.y_perm if d != LENGTH)
     made = replace(plain.attrs, q_perm=q_perm, k_perm=k_perm, v_perm=v_perm, y_perm=y_perm)
-    given = tuple(g.type(x) if x else None for x in inputs)
-    tile = attention_tile(target, Problem(made, given, TensorType(n.type.dtype, ())))
-    y = g.add("fused_attention", *inputs, attrs=replace(made, tile=tile or attrs.tile))
+    y = g.add("fused_attention", *inputs, attrs=made)
     return g.add("reshape", y, attrs=ReshapeAttrs(n.type.shape))
 
 
 def _fits(p: Problem) -> bool:
     """Whether the queries of a group are rows that one tile has."""
     group, queries = as_int(p.q[GROUP]), as_int(p.q[LENGTH])
-    if group is None or queries is None or group * queries > ROWS[0]:
+    if group is None or queries is None or group * queries > TILE_ROWS:
         return False
     shared = p.k[GROUP] is ONE and p.v[GROUP] is ONE
     return shared and (queries == 1 or not (p.attrs.q_perm or p.attrs.y_perm))

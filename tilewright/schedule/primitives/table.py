@@ -48,6 +48,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "set_scope": Primitive("set_scope"),
     "split": Primitive("split", names="split_names", moves=True),
     "tensorize": Primitive("tensorize"),
+    "tile_attention": Primitive("tile_attention"),
     "to_gemm": Primitive("to_gemm"),
     "transform_layout": Primitive("transform_layout"),
     "unroll": Primitive("unroll"),

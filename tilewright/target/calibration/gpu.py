@@ -207,7 +207,7 @@ class AttentionStep:
 class AttentionTimes:
     """Times of attention, by what multiplies: warps, a warpgroup, or warp-specialized kernels.
 
-    See `passes/attention/attention_cost.py`. A warp has sixteen rows, and takes as long beside
+    See `schedule/builtin/gpu/attention_cost.py`. A warp has sixteen rows, and takes as long beside
     others of its block. Combining parts takes `us_per_combine` and `us_per_part`, and the time of
     their bytes. A row's keys are split over at most `split_max` blocks, or `split_unknown` where
     their number is unknown.

@@ -42,16 +42,17 @@ def attention(
     heads: int = 1,
     mask: DType | None = None,
     mask_rows: object = None,
+    tile: tuple[int, ...] = (16, 32),
     **attrs: object,
 ) -> Func:
     """Attention with heads in the middle; those of keys are shared."""
-    given = {"tile": (16, 32), "scale": 0.25, **attrs}
+    given = {"scale": 0.25, **attrs}
     orders = dict.fromkeys(("q_perm", "k_perm", "v_perm", "y_perm"), HEADS)
     ins = [tensor(dtype, 1, queries, heads, size)]
     ins += [tensor(dtype, 1, keys, 1, size) for _ in range(2)]
     ins += [] if mask is None else [tensor(mask, mask_rows or queries, keys)]
     out = tensor(dtype, 1, queries, heads, size)
-    problem = Problem(FusedAttentionAttrs(**{**orders, **given}), tuple(ins), out)
+    problem = Problem(FusedAttentionAttrs(**{**orders, **given}), tuple(ins), out, tile)
     return (parts_func if problem.parts > 1 else tiled_func)(problem)
 
 

@@ -21,6 +21,7 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.analysis.gemm import match_gemm, size_of
 from tilewright.schedule.builtin.cpu.rowwise import row_axes
 from tilewright.schedule.builtin.gpu.attention import schedule_tiled_attention, tiled_tasks
+from tilewright.schedule.builtin.gpu.attention_tile import choose_tile
 from tilewright.schedule.builtin.gpu.column_reduction import plan_columns, schedule_columns
 from tilewright.schedule.builtin.gpu.depthwise import choose_stencil, schedule_depthwise, staged
 from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import (
@@ -73,6 +74,8 @@ def schedule_for_gpu(
     `decide` makes the choices that the rules leave open; without it, they are the defaults.
     """
     sch = Schedule(func, decide=decide)
+    choose_tile(sch, target)
+    func = sch.func
     graph = block_graph(func)
     shared = any(len(own_loops(sch, b)) < len(loops_above(func, b)) for b in graph.blocks)
     sums = [b for b in graph.blocks if reductions(b)]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.for_each import for_each
 from tests.schedule.builtin.gpu.scheduled import H200, with_sms
-from tilewright.passes.attention.attention_cost import AttentionTile, AttentionWork
+from tilewright.schedule.builtin.gpu.attention_cost import AttentionTile, AttentionWork
 
 WARPGROUP = AttentionTile(64, 64, "warpgroup", 128, 168)
 SPECIALIZED = AttentionTile(128, 128, "warp_specialized", 256, 184)

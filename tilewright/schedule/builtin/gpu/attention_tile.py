@@ -1,26 +1,34 @@
 """The tile of rows and keys in which tensor cores of a GPU compute attention.
 
-    softmax(q k') v   →   fused_attention(q, k, v) {tile=[64, 64]}
+    attention in any blocks   →   tile_attention(64, 64)         or, with the keys in parts,
+                                  tile_attention(64, 64, 4)
 
-Attention without a tile stays two GEMMs with a softmax between them.
+A search may choose any of the tiles that there are; the default is what `attention_cost.py` expects
+to be fastest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
 from tilewright.arith.expr import as_int
-from tilewright.core.dtypes import BF16, F16
 from tilewright.ops.attention.problem import Problem
+from tilewright.ops.attention.stated_problem import problem_of
 from tilewright.ops.attention.tiled_loops import GROUPED_ROWS, WIDTHS, padded
-from tilewright.passes.attention.attention_cost import AttentionTile, AttentionWork
+from tilewright.passes.attention.fits_tensor_cores import (
+    TILE_ROWS,
+    VECTOR_ELEMENTS,
+    fits_tensor_cores,
+)
+from tilewright.schedule.builtin.gpu.attention_cost import AttentionTile, AttentionWork
+from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import ATTENTION
 from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
 # The rows of a thread block, and the keys of a step: more where heads leave registers for them.
-ROWS = (64, 32)
+ROWS = (TILE_ROWS, 32)
 KEYS, MORE_KEYS, FEWER_KEYS, FEWEST_KEYS = 64, 128, 32, 16
 # The widest heads whose accumulators leave registers for `KEYS` by wgmma, which has no instruction
 # for fewer.
@@ -33,46 +41,70 @@ WARP_SPECIALIZED_WIDTH, MASKED_WIDTH = 128, 192
 WARP_ROWS = 16
 # Thread blocks for each SM where it is unknown how long they take.
 SPLIT_BLOCKS = 2
-# 16-bit elements of a vector, and its words.
-VECTOR_ELEMENTS, VECTOR_WORDS = VECTOR_BYTES // 2, VECTOR_BYTES // 4
+# The words of a vector.
+VECTOR_WORDS = VECTOR_BYTES // 4
+
+Tile = tuple[int, int, int]
+"""Rows, keys, and the parts that the keys are gone through in."""
 
 
-def attention_tile(target: GpuTarget, p: Problem) -> tuple[int, ...]:
-    """Rows and keys of a tile, and the split-KV factor if any; empty if there is no tile."""
-    sizes = as_int(p.q[-1]), as_int(p.v[-1])
-    known = [n for n in sizes if n is not None and n % VECTOR_ELEMENTS == 0 and n <= WIDTHS[-1]]
-    kind = str(p.out.dtype)
-    if target.warp_mma(kind) is None or p.out.dtype not in (BF16, F16) or len(known) < len(sizes):
-        return ()
-    held = _Fragments(target, padded(known[0]), padded(known[1]), _has_rows(p, "k"))
-    # A batch that only a run gives may be one, or many, which would not be worth parts.
-    rows, batches = as_int(p.q[-2]), prod(as_int(n) or 1 for n in p.q[:-2])
-    if rows is None:
-        return ROWS[0], held.keys(ROWS[0])
-    seen = _seen(p, rows, as_int(p.k[-2]))
-    if seen is None:
-        return _without_length(held, rows, batches)
+def choose_tile(sch: Schedule, target: GpuTarget) -> None:
+    """Give a function that says it computes attention its tile, if tensor cores can compute it."""
+    p = problem_of(sch.func)
+    if p is None or not fits_tensor_cores(target, p):
+        return
+    costs = tile_costs(target, p)
+    default = attention_tile(target, p, costs)
+    cost = costs.__getitem__ if costs else None
+    sch.tile_attention(*sch.choose("attention.tile", default, lambda: costs or (default,), cost))
+
+
+def attention_tile(
+    target: GpuTarget, p: Problem, costs: Mapping[Tile, float] | None = None
+) -> Tile:
+    """The tile that is expected to be fastest."""
+    costs = tile_costs(target, p) if costs is None else costs
+    if costs:
+        return min(costs, key=costs.__getitem__)
+    held, rows = _fragments(target, p), as_int(p.q[-2])
+    if rows is None or rows > ROWS[0]:
+        return ROWS[0], held.keys(ROWS[0]), 1
+    height = held.height(rows)
+    blocks = _batches(p) * -(-rows // height)
+    parts = min(ATTENTION.split_unknown, SPLIT_BLOCKS * target.sm_count // blocks)
+    return height, held.keys(height), max(1, parts)
+
+
+def tile_costs(target: GpuTarget, p: Problem) -> dict[Tile, float]:
+    """The microseconds of every tile, none where a length that only a run gives decides."""
+    held, rows = _fragments(target, p), as_int(p.q[-2])
+    seen = None if rows is None else _seen(p, rows, as_int(p.k[-2]))
+    if rows is None or seen is None:
+        return {}
     known_batches = all(as_int(n) is not None for n in p.q[:-2])
     most = ATTENTION.split_max if known_batches or rows <= ROWS[0] else 1
-    choices = [
-        (work.us(tile, parts, target), tile.rows, tile.keys, parts)
+    return {
+        (tile.rows, tile.keys, parts): work.us(tile, parts, target)
         for tile in _tiles(held, p, rows)
-        for columns in ([padded(n, tile.rows) for n in known],)
-        for work in (AttentionWork(batches, rows, *seen, *columns),)
+        for columns in ([padded(n, tile.rows) for n in _sizes(p)],)
+        for work in (AttentionWork(_batches(p), rows, *seen, *columns),)
         for parts in range(1, min(most, -(-seen[1] // tile.keys)) + 1)
-    ]
-    _, *tile, parts = min(choices, key=lambda choice: choice[0])
-    return (*tile, parts) if parts > 1 else tuple(tile)
+    }
 
 
-def _without_length(held: _Fragments, rows: int, batches: int) -> tuple[int, ...]:
-    """The tile for a number of keys that only a run gives."""
-    if rows > ROWS[0]:
-        return ROWS[0], held.keys(ROWS[0])
-    height = held.height(rows)
-    blocks = batches * -(-rows // height)
-    parts = min(ATTENTION.split_unknown, SPLIT_BLOCKS * held.target.sm_count // blocks)
-    return (height, held.keys(height), parts) if parts > 1 else (height, held.keys(height))
+def _sizes(p: Problem) -> list[int]:
+    """The columns of queries and keys, and those of values."""
+    return [as_int(p.q[-1]) or 0, as_int(p.v[-1]) or 0]
+
+
+def _batches(p: Problem) -> int:
+    """How many there are; one that only a run gives may be one, or many, not worth parts."""
+    return prod(as_int(n) or 1 for n in p.q[:-2])
+
+
+def _fragments(target: GpuTarget, p: Problem) -> _Fragments:
+    deep, wide = map(padded, _sizes(p))
+    return _Fragments(target, deep, wide, _has_rows(p, "k"))
 
 
 def _tiles(held: _Fragments, p: Problem, rows: int) -> Iterator[AttentionTile]:

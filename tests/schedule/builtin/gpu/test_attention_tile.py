@@ -1,19 +1,26 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tests.for_each import for_each
 from tests.passes.contexts import ON_GPU
+from tests.schedule.builtin.scheduled import assert_replays
 from tilewright.arith.expr import Expr, Var, const
-from tilewright.core.dtypes import BF16, F16, F32, DType
-from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.core.dtypes import BF16, F16, F32, I32, DType
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
+from tilewright.ops.attention.stated_problem import problem_of
 from tilewright.ops.attention.tiled_loops import GROUPED_ROWS
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.reduction.softmax import SoftmaxAttrs
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import TransposeAttrs
-from tilewright.passes.attention.attention_tile import (
+from tilewright.passes.attention.fuse_attention import fuse_attention
+from tilewright.schedule.builtin.gpu.attention_tile import (
     FEWER_KEYS,
     FEWEST_KEYS,
     KEYS,
@@ -22,7 +29,7 @@ from tilewright.passes.attention.attention_tile import (
     WARP_ROWS,
     attention_tile,
 )
-from tilewright.passes.attention.fuse_attention import fuse_attention
+from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.target.calibration.sm_90a import ATTENTION
 from tilewright.target.registry import CUDA, resolve_gpu
 
@@ -43,8 +50,18 @@ def _model(
     return b.graph(b.add("matmul", b.add("softmax", scores, attrs=SoftmaxAttrs(-1)), v))
 
 
-def _attention(graph: Graph) -> list[Node]:
-    return [n for n in fuse_attention(graph, ON_GPU).nodes if n.op == "fused_attention"]
+def _tile(graph: Graph) -> tuple[int, ...]:
+    """The tile of the attention in a graph, without parts if there is one."""
+    (found,) = (n for n in fuse_attention(graph, ON_GPU).nodes if n.op == "fused_attention")
+    types = {v.name: v.type for v in graph.inputs}
+    assert isinstance(found.attrs, FusedAttentionAttrs)
+    assert found.attrs.scale == 0.125
+    problem = Problem(found.attrs, tuple(types[x] for x in found.inputs), found.type)
+    return _whole(attention_tile(CUDA_90, problem))
+
+
+def _whole(tile: tuple[int, ...]) -> tuple[int, ...]:
+    return tile[:2] if tile[2] == 1 else tile
 
 
 @for_each("dtype", [BF16, F16])
@@ -60,10 +77,7 @@ def _attention(graph: Graph) -> list[Node]:
     ],
 )
 def test_tiles(dtype: DType, queries: object, heads: int, tile: tuple[int, ...]) -> None:
-    (found,) = _attention(_model(queries, 64, dtype, heads))
-    assert isinstance(found.attrs, FusedAttentionAttrs)
-    assert found.attrs.tile == tile
-    assert found.attrs.scale == 0.125
+    assert _tile(_model(queries, 64, dtype, heads)) == tile
 
 
 @for_each(
@@ -84,9 +98,7 @@ def test_tiles(dtype: DType, queries: object, heads: int, tile: tuple[int, ...])
 def test_many_rows_are_worth_warp_specialization(
     queries: int, size: int, heads: int, keys: int, tile: tuple[int, ...]
 ) -> None:
-    (found,) = _attention(_model(queries, size, BF16, heads, keys))
-    assert isinstance(found.attrs, FusedAttentionAttrs)
-    assert found.attrs.tile == tile
+    assert _tile(_model(queries, size, BF16, heads, keys)) == tile
 
 
 @for_each(
@@ -102,25 +114,14 @@ def test_many_rows_are_worth_warp_specialization(
 def test_wide_heads_leave_registers_for_fewer_keys(
     queries: object, size: int, heads: int, keys: int, tile: tuple[int, ...]
 ) -> None:
-    (found,) = _attention(_model(queries, size, BF16, heads, keys))
-    assert isinstance(found.attrs, FusedAttentionAttrs)
-    assert found.attrs.tile == tile
-
-
-def test_without_instructions_for_its_type_there_is_no_tile() -> None:
-    tiles = []
-    for dtype in (F16, BF16, F32):
-        shape = tensor(dtype, 64, 1024, 64)
-        problem = Problem(FusedAttentionAttrs(), (shape, shape, shape), shape)
-        tiles.append(bool(attention_tile(resolve_gpu("cuda -arch=sm_75"), problem)))
-    assert tiles == [True, False, False]
+    assert _tile(_model(queries, size, BF16, heads, keys)) == tile
 
 
 def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
     shape = tensor(BF16, 64, 1024, 128)
     problem = Problem(FusedAttentionAttrs(), (shape, shape, shape), shape)
-    assert attention_tile(resolve_gpu("cuda -arch=sm_80"), problem) == (ROWS[0], KEYS)
-    assert attention_tile(CUDA_90, problem) == WARP_SPECIALIZED
+    assert attention_tile(resolve_gpu("cuda -arch=sm_80"), problem) == (ROWS[0], KEYS, 1)
+    assert _whole(attention_tile(CUDA_90, problem)) == WARP_SPECIALIZED
 
 
 def test_a_batch_that_only_a_run_gives_is_not_split() -> None:
@@ -128,14 +129,14 @@ def test_a_batch_that_only_a_run_gives_is_not_split() -> None:
         q, k = (tensor(BF16, *batch, length, 64) for length in (300, 4096))
         return attention_tile(CUDA_90, Problem(FusedAttentionAttrs(), (q, k, k), q))
 
-    assert len(tile(2, 4)) == 3
-    assert len(tile(Var("B"), 4)) == 2
+    assert tile(2, 4)[2] > 1
+    assert tile(Var("B"), 4)[2] == 1
 
 
 def test_queries_that_lie_in_columns_are_not_copied_by_tma() -> None:
     plain, turned = tensor(BF16, 64, 1024, 128), tensor(BF16, 64, 128, 1024)
     problem = Problem(FusedAttentionAttrs(q_perm=(0, 2, 1)), (turned, plain, plain), plain)
-    assert attention_tile(CUDA_90, problem) == (ROWS[0], KEYS)
+    assert attention_tile(CUDA_90, problem) == (ROWS[0], KEYS, 1)
 
 
 @for_each(
@@ -154,9 +155,7 @@ def test_queries_that_lie_in_columns_are_not_copied_by_tma() -> None:
 def test_keys_are_dealt_out_where_blocks_are_few(
     queries: int, heads: int, keys: object, tile: tuple[int, ...]
 ) -> None:
-    (found,) = _attention(_model(queries, 64, BF16, heads, keys))
-    assert isinstance(found.attrs, FusedAttentionAttrs)
-    assert found.attrs.tile == tile
+    assert _tile(_model(queries, 64, BF16, heads, keys)) == tile
 
 
 @for_each(("offset", "parts"), [(const(0), 1), (const(3999), 32), (Var("P"), 32)], ids=str)
@@ -166,17 +165,45 @@ def test_keys_that_no_row_sees_are_not_dealt_out(offset: Expr, parts: int) -> No
     problem = Problem(
         FusedAttentionAttrs(window_right=0, offset=offset), (shape, keys, keys), shape
     )
-    assert (*attention_tile(resolve_gpu(CUDA), problem), 1)[2] == parts
+    assert attention_tile(resolve_gpu(CUDA), problem)[2] == parts
 
 
-@for_each(
-    "graph",
-    [
-        _model(64, dtype=F32),
-        _model(64, size=20),
-        _model(64, size=264),
-    ],
-    ids=["f32", "odd sizes", "large sizes"],
-)
-def test_what_has_no_tile_stays(graph: Graph) -> None:
-    assert not _attention(graph)
+def test_a_search_may_choose_any_tile() -> None:
+    """Loops in any blocks get the tile that is decided; the default comes of the costs."""
+    shape = tensor(F16, 2, 100, 64)
+    attrs = FusedAttentionAttrs(scale=0.125, window_right=0, offset=const(3))
+    func = get_op("fused_attention").loops(attrs, (shape, shape, shape), (shape,))
+    offered = list[tuple[int, ...]]()
+
+    def in_parts(options: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        return max(tile for tile in options if tile[2] > 1)
+
+    def largest(name: str, default: object, options: Sequence[tuple[int, ...]]) -> object:
+        if name == "attention.tile":
+            assert default in options
+            offered.extend(options)
+            return in_parts(options)
+        return default
+
+    result = schedule_for_gpu(func, frozenset(), CUDA_90, largest)
+    rows, keys, parts = in_parts(offered)
+    assert str(result.trace).startswith(f"tile_attention({rows}, {keys}, {parts})")
+    assert_replays(func, result)
+    plain = schedule_for_gpu(func, frozenset(), CUDA_90)
+    tile = attention_tile(CUDA_90, Problem(attrs, (shape, shape, shape), shape))
+    said = ", ".join(map(str, _whole(tile)))
+    assert str(plain.trace).startswith(f"tile_attention({said})")
+
+
+def test_functions_say_which_problem_they_solve() -> None:
+    """In 16 bits: the attributes come back as they were, operands that are left out as none."""
+    q, k = tensor(BF16, 2, 5, 64), tensor(BF16, 2, Var("J"), 64)
+    attrs = FusedAttentionAttrs(
+        scale=1 / 3, bottom_right=True, window_right=0, masked_value=-1e9, q_perm=(0, 1, 2)
+    )
+    ins = (q, k, k, None, tensor(I32, 2))
+    func = get_op("fused_attention").loops(attrs, ins, (q,))
+    assert problem_of(parse_func(print_func(func))) == Problem(attrs, ins, q)
+    wide = tensor(F32, 2, 5, 64)
+    plain = get_op("fused_attention").loops(FusedAttentionAttrs(), (wide,) * 3, (wide,))
+    assert problem_of(plain) is None
