@@ -8,8 +8,9 @@ from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense, on_threads, 
 from tests.schedule.builtin.gpu.scheduled import H200, check, scheduled
 from tests.schedule.builtin.scheduled import sources
 from tilewright.core.dtypes import F32
+from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.analysis.blocks import block_graph
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import simt_tile_of
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import CHAINS, SIMT_TILES, simt_tile_of
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 
 
@@ -46,14 +47,20 @@ def test_what_was_measured_best_is_taken(
     assert (tile.block_m, tile.block_n, tile.split_k) == (*sides, parts)
 
 
-@for_each(
-    ("sizes", "parts"), [((4, 7800, 4720), 16), ((7, 4000, 3000), 8), ((4096, 4096, 4096), 1)]
-)
+@for_each(("sizes", "parts"), [((4, 7800, 4720), 8), ((7, 4000, 3000), 4), ((4096, 4096, 4096), 1)])
 def test_sums_of_few_rows_are_short(sizes: tuple[int, int, int], parts: int) -> None:
     ((func, _),) = sources(dense(*sizes, F32))
     tile = simt_tile_of(block_graph(func).blocks[0], H200)
     assert tile is not None
     assert tile.split_k == parts
+
+
+def test_small_tiles_add_up_even_and_odd_terms_by_themselves() -> None:
+    _, found = the_kernel(dense(20, 36, 40, F32, "nn"))
+    partial = [b for b in buffers(found).values() if b.scope == "register"]
+    assert {str(b.shape[0]) for b in partial} == {"1", str(CHAINS)}
+    for tile in SIMT_TILES:
+        assert tile.chains * tile.block_m * tile.block_n <= 128 * tile.threads
 
 
 def test_a_product_has_more_than_one_step() -> None:

@@ -2,15 +2,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from tests.differential.kernel_graphs import _Maker
 from tests.for_each import for_each
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense, on_threads
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.builtin.scheduled import assert_replays, sources
 from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.walk import blocks
 from tilewright.schedule.analysis.blocks import block_graph, reductions
+from tilewright.schedule.builtin.gpu.gemm import simt_tiles
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import SIMT_TILES
 from tilewright.schedule.builtin.gpu.gemm.split_k import (
     longest_axis,
-    padded_axis,
+    split_axis,
     split_k_factors,
 )
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
@@ -42,11 +48,11 @@ def test_every_sm_has_a_tile(m: int, k: int, factor: int) -> None:
 
 
 @for_each(
-    ("k", "factor", "extent"),
-    [(4096, 8, None), (1000, 5, None), (1000, 8, 1024), (1001, 2, 1024), (6637, 16, 7168)],
+    ("k", "factor", "unit"),
+    [(4096, 8, 1), (1000, 5, 1), (1000, 8, 512), (1001, 2, 128), (6637, 16, 1024)],
 )
-def test_parts_are_whole_k_tiles(k: int, factor: int, extent: int | None) -> None:
-    assert padded_axis(_sum(64, 64, k), factor, 64) == extent
+def test_parts_are_whole_k_tiles(k: int, factor: int, unit: int) -> None:
+    assert split_axis(_sum(64, 64, k), factor, 64)[1] == unit
 
 
 @for_each("sizes", [(16, 16, 1100), (20, 24, 1026)])
@@ -66,3 +72,20 @@ def test_the_longest_axis_is_split() -> None:
     ((func, _),) = sources(dense(64, 32, 128))
     (axes,) = (b.iters for b in block_graph(func).blocks if reductions(b))
     assert str(longest_axis(axes).extent) == "128"
+
+
+def test_a_side_of_a_window_is_cut_where_channels_would_be_rounded_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(simt_tiles, "SIMT_TILES", SIMT_TILES[-1:])
+    monkeypatch.setattr(simt_tiles, "TIMES", replace(simt_tiles.TIMES, launch=0.0))
+    b = _Maker("conv")
+    x, w = b.input(1, 11, 6, 6), b.weight(24, 11, 5, 5)
+    values = {"strides": (1, 1), "pads": (2,) * 4, "dilations": (1, 1)}
+    ((func, constants), *_) = sources(b.g.graph(b.add("conv", x, w, **values)), H200)
+    (block,) = (x for x in blocks(func.body) if reductions(x))
+    assert split_k_factors(block, (16, 32, 8), 32, H200, 9, windows=True) == [1, 5]
+    assert split_k_factors(block, (16, 32, 8), 32, H200, 9) == [1]
+    result = schedule_for_gpu(func, constants, H200)
+    assert "[5, ?]" in str(result.trace)
+    on_threads(func, result.func, {})

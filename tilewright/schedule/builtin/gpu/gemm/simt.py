@@ -62,7 +62,7 @@ def schedule_simt(sch: Schedule, name: str, found: SimtTiles, target: GpuTarget)
     fitting = max(tile.stages, most)
     stages = sch.choose(f"{name}.stages", tile.stages, lambda: range(2, fitting + 1))
     _pad_channels(sch, name, tile)
-    tiles = partial(_schedule_tiles, sch, tile, stages)
+    tiles = partial(_schedule_tiles, sch, tile, stages, target)
     schedule_split_k(sch, name, tile.split_k, tile.block_k, tiles, target)
 
 
@@ -82,7 +82,9 @@ def _pad_channels(sch: Schedule, name: str, tile: SimtTile) -> None:
             sch.pad_reduction(name, channels.name, tile.block_k)
 
 
-def _schedule_tiles(sch: Schedule, tile: SimtTile, stages: int, name: str, reader: str) -> None:
+def _schedule_tiles(
+    sch: Schedule, tile: SimtTile, stages: int, target: GpuTarget, name: str, reader: str
+) -> None:
     """Schedule a GEMM, and the block of its epilogue, tile by tile."""
     graph = block_graph(sch.func)
     left = copy_of(graph.block(name), graph.buffers, "a", tile.block_m)
@@ -92,11 +94,12 @@ def _schedule_tiles(sch: Schedule, tile: SimtTile, stages: int, name: str, reade
     columns = tile.n_split(VECTOR_ELEMENTS if right.order == "kn" else 1)
     m0, m1, y0, y1, m2 = sch.split(f"{name}.m", [None, *rows])
     n0, n1, x0, x1, n2 = sch.split(f"{name}.n", [None, *columns])
-    k0, k1 = sch.split(f"{name}.k", [None, tile.block_k])
-    sch.reorder(f"{name}.b", m0, n0, k0, y0, x0, y1, x1, k1, m1, m2, n1, n2)
+    k0, k1, chain = sch.split(f"{name}.k", [None, tile.block_k // tile.chains, tile.chains])
+    sch.reorder(f"{name}.b", m0, n0, k0, y0, x0, y1, x1, k1, chain, m1, m2, n1, n2)
+    summed = sch.rfactor(name, chain) if tile.chains > 1 else name
     for loop in (y0, x0, y1, x1):
         sch.bind(loop, "thread")
-    for loop in (k1, m1, m2, n1):
+    for loop in (k1, chain, m1, m2, n1):
         sch.unroll(loop)
     _contiguous(sch, n2, columns)
     grid = sch.fuse(f"{name}.b", m0, n0)
@@ -104,18 +107,38 @@ def _schedule_tiles(sch: Schedule, tile: SimtTile, stages: int, name: str, reade
     lean = (left.order, right.order) == ("km", "kn") and left.vectors and right.vectors
     # Scalar copies, and K-major operands, take more registers.
     resident = tile.blocks_per_sm if lean else max(1, tile.blocks_per_sm - 1)
+    depth = VECTOR_ELEMENTS if "k" in (left.order[1], right.order[1]) else 1
+    resident = min(resident, tile.resident(target, depth))
     least = sch.choose(f"{name}.min_blocks", resident, lambda: range(1, tile.blocks_per_sm + 1))
     sch.annotate(grid, MIN_BLOCKS_PER_SM.key, least)
     copy_operand(sch, f"{name}.left", k0, left, tile.threads)
     copy_operand(sch, f"{name}.right", k0, right, tile.threads)
-    sch.decompose_reduction(name, k0)
-    sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "register")
+    sch.decompose_reduction(summed, k0)
+    sch.set_scope(block_graph(sch.func).block(summed).writes[0].buffer, "register")
+    if tile.chains > 1:
+        _add_chains(sch, name, grid, rows, columns)
     # Of single columns, neighbouring threads have neighbours: whole sectors but for the first.
     single = right.order == "nk"
     through_shared = not single and _needs_shared_epilogue(sch, reader)
     write = _epilogue_through_shared if through_shared else _epilogue
     write(sch, reader, grid, rows, columns)
     sch.annotate(k0, PIPELINE_STAGES.key, stages)
+
+
+def _add_chains(
+    sch: Schedule, name: str, grid: str, row_parts: list[int], column_parts: list[int]
+) -> None:
+    """Each thread adds up the chains of its elements."""
+    sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "register")
+    _, rows, columns, chain = sch.reverse_compute_at(name, grid)
+    m1, y0, y1, m2 = sch.split(rows, row_parts)
+    n1, x0, x1, n2 = sch.split(columns, column_parts)
+    sch.reorder(y0, x0, y1, x1, m1, m2, n1, n2, chain)
+    for loop in (y0, x0, y1, x1):
+        sch.bind(loop, "thread")
+    sch.decompose_reduction(name, chain)
+    for loop in (m1, m2, n1, n2, chain):
+        sch.unroll(loop)
 
 
 def _epilogue(

@@ -27,12 +27,14 @@ MIN_K = 8
 # A smaller M or N leaves most of a tile empty.
 MIN_SIDE = 4
 # The K that is worth a pass over partial sums, for how many tiles per SM, and the largest factor.
-MIN_SPLIT_K, MAX_TILES_PER_SM, MAX_SPLIT_K = 64, 9, 16
+MIN_SPLIT_K, MAX_TILES_PER_SM, MAX_SPLIT_K = 32, 9, 16
 # The tiles for each SM where few rows or columns make the partial sums small.
 MAX_TILES_PER_SM_OF_FEW_ROWS = 36
 # The terms that are summed one after another where few rows or columns are bound by the bytes of
 # their operands, and the time that shorter sums may take besides, as a part of the product's.
 SHORT_SUM, SHORT_SUMS_SHARE = 512, 0.05
+# The partial sums of each element, where a thread has at most so many elements.
+CHAINS, MAX_CHAINED = 2, 16
 # Pipeline stages.
 STAGES = 4
 # Registers of a thread for each word that it copies by itself, and besides accumulators and those.
@@ -60,6 +62,14 @@ class SimtTile:
     stages: int = STAGES
 
     @property
+    def chains(self) -> int:
+        """The partial sums of each element: chains of additions half as long have smaller errors.
+
+        Only where there are registers for them.
+        """
+        return CHAINS if self.block_m * self.block_n <= MAX_CHAINED * self.threads else 1
+
+    @property
     def shared(self) -> int:
         """The bytes of shared memory of all stages, of f32 at most."""
         return (self.block_m + self.block_n) * self.block_k * F32.bytes * self.stages
@@ -80,6 +90,13 @@ class SimtTile:
             return None
         blocks = min(fewer.blocks_per_sm, target.resident_blocks(fewer.shared, fewer.threads))
         return replace(fewer, blocks_per_sm=blocks)
+
+    def resident(self, target: GpuTarget, depth: int) -> int:
+        """How many blocks the registers of an SM suffice for, of threads that read so much of K."""
+        accumulators = self.block_m * self.block_n // self.threads
+        read = (self.block_m // self.threads_m + self.block_n // self.threads_n) * depth
+        registers = accumulators * self.chains + read + WORKING_REGISTERS
+        return max(1, target.registers_per_sm // (registers * self.threads))
 
     @property
     def sides(self) -> tuple[int, int, int]:
@@ -167,7 +184,7 @@ def _with_short_sums(
     limit = (1 + SHORT_SUMS_SHARE) * _seconds(best, sizes, target)
     alike = [t for t in tiles if replace(t, split_k=best.split_k) == best]
     for t in sorted(alike, key=lambda t: t.split_k):
-        long = k // best.split_k > SHORT_SUM and min(m, n) < TIMES.min_side
+        long = k // (best.split_k * best.chains) > SHORT_SUM and min(m, n) < TIMES.min_side
         if long and t.split_k > best.split_k and _seconds(t, sizes, target) <= limit:
             best = t
     return best
@@ -225,7 +242,8 @@ def _with_split_k(tile: SimtTile, block: Block, target: GpuTarget) -> Iterator[S
     assert gemm is not None
     few = min(size_of(gemm.m), size_of(gemm.n)) < TIMES.min_side
     most = MAX_TILES_PER_SM_OF_FEW_ROWS if few else MAX_TILES_PER_SM
-    for factor in split_k_factors(block, tile.sides, MIN_SPLIT_K, target, most):
+    factors = split_k_factors(block, tile.sides, MIN_SPLIT_K, target, most, has_im2col(gemm))
+    for factor in factors:
         if factor <= MAX_SPLIT_K:
             yield replace(tile, split_k=factor)
 

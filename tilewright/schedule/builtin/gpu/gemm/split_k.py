@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Block, Iter
-from tilewright.schedule.analysis.blocks import block_graph, loop_of, reductions, typical_extent
+from tilewright.schedule.analysis.blocks import block_graph, loop_of, typical_extent
 from tilewright.schedule.analysis.gemm import match_gemm, operand_load, size_of
 from tilewright.schedule.builtin.gpu.thread_per_element import schedule_sum
 from tilewright.schedule.schedule import Schedule
@@ -35,10 +35,9 @@ def schedule_split_k(
     if factor == 1:
         tiles(name, block_graph(sch.func).blocks[-1].name)
         return
-    block = block_graph(sch.func).block(name)
-    axis = longest_axis(tuple(reductions(block)))
-    if padded_axis(block, factor, tile_k) is not None:
-        sch.pad_reduction(name, axis.name, factor * _unit(block, tile_k))
+    axis, unit = split_axis(block_graph(sch.func).block(name), factor, tile_k)
+    if unit > 1:
+        sch.pad_reduction(name, axis.name, unit)
     number, _ = sch.split(loop_of(axis), [factor, None])
     part = sch.rfactor(name, number)
     tiles(part, sch.cache_write(part, "global"))
@@ -51,8 +50,9 @@ def split_k_factors(
     min_k: int,
     target: GpuTarget,
     tiles_per_sm: int = 1,
+    windows: bool = False,
 ) -> list[int]:
-    """The split-K factors, powers of two from one on, that give SMs work.
+    """The split-K factors that give SMs work: one, powers of two, parts of a window's sides.
 
     `sides` are M, N and K of a tile. No part of K is shorter than `min_k`, and there are at most
     `tiles_per_sm` tiles for each SM. Parts that are no multiple of a tile's K are rounded up, all
@@ -63,32 +63,43 @@ def split_k_factors(
     assert gemm is not None
     batch, m, n, k = map(size_of, (gemm.batch, gemm.m, gemm.n, gemm.k))
     tiles = batch * -(-m // tile_m) * -(-n // tile_n)
-    longest = as_int(longest_axis(gemm.k).extent)
-    factors, factor = [1], 2
-    while longest and factor * tiles <= tiles_per_sm * target.sm_count and k // factor >= min_k:
-        rounded = padded_axis(block, factor, tile_k) or longest
-        part = -(-(k // longest * rounded) // (factor * tile_k)) * tile_k
-        if rounded // factor * (factor - 1) < longest and part * factor <= MAX_ROUNDING * k:
-            factors.append(factor)
-        factor *= 2
-    return factors
+    most = min(tiles_per_sm * target.sm_count // tiles, k // min_k)
+    if most < 2 or as_int(longest_axis(gemm.k).extent) is None:
+        return [1]
+    counts = {1 << i for i in range(1, most.bit_length())}
+    for side in gemm.k[:-1] if windows else ():
+        extent = as_int(side.extent) or 1
+        counts |= {c for c in range(2, min(extent, most) + 1) if extent % c == 0}
+    return [1, *(c for c in sorted(counts) if _worth(block, c, k, tile_k))]
 
 
-def padded_axis(block: Block, factor: int, tile_k: int) -> int | None:
-    """The extent that the axis that is split is rounded up to, `None` where it need not be."""
+def _worth(block: Block, factor: int, k: int, tile_k: int) -> bool:
+    """Whether no part is empty, and K is rounded up by little."""
+    axis, unit = split_axis(block, factor, tile_k)
+    extent = typical_extent(axis.extent)
+    rounded = -(-extent // unit) * unit
+    part = -(-(k // extent * rounded) // (factor * tile_k)) * tile_k
+    return rounded // factor * (factor - 1) < extent and part * factor <= MAX_ROUNDING * k
+
+
+def split_axis(block: Block, factor: int, tile_k: int) -> tuple[Iter, int]:
+    """The axis of K that is cut into so many parts, and what its extent is rounded up to.
+
+    It is the longest, the channels of a convolution, unless it had to be rounded up and a side of
+    the window need not be.
+    """
     gemm = match_gemm(block, gemv=True)
     assert gemm is not None
-    longest = as_int(longest_axis(gemm.k).extent)
-    assert longest is not None
-    if longest % (factor * _vector(block)) == 0:
-        return None
-    unit = factor * _unit(block, tile_k)
-    return -(-longest // unit) * unit
-
-
-def _unit(block: Block, tile_k: int) -> int:
-    """What the parts of the axis are a multiple of: no k-tile, or no vector, spans two parts."""
-    return tile_k if len(reductions(block)) == 1 else _vector(block)
+    axis = longest_axis(gemm.k)
+    extent = as_int(axis.extent)
+    assert extent is not None
+    if extent % (factor * _vector(block)) == 0:
+        return axis, 1
+    for side in gemm.k[:-1]:
+        places = as_int(side.extent)
+        if places is not None and places % factor == 0:
+            return side, 1
+    return axis, factor * (tile_k if len(gemm.k) == 1 else _vector(block))
 
 
 def _vector(block: Block) -> int:
@@ -100,4 +111,4 @@ def _vector(block: Block) -> int:
 
 def longest_axis(axes: tuple[Iter, ...]) -> Iter:
     """The axis of K that is split: the channels of a convolution."""
-    return max(axes, key=lambda it: typical_extent(it.extent))
+    return max(reversed(axes), key=lambda it: typical_extent(it.extent))
