@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from tilewright.ir.loop.nodes import Func
 
 
-Arg: TypeAlias = "str | int | tuple[Arg, ...] | None"
+Arg: TypeAlias = "str | int | bool | tuple[Arg, ...] | None"
+# The arguments that words stand for.
+WORDS = {"?": None, "True": True, "False": False}
 
 
 @node
@@ -58,13 +60,11 @@ class Trace:
 
 def print_arg(arg: object) -> str:
     """An argument as a trace spells it."""
-    if arg is None:
-        return "?"
     if isinstance(arg, str):
         return json.dumps(arg)
     if isinstance(arg, tuple):
         return f"[{', '.join(map(print_arg, arg))}]"
-    return str(arg)
+    return next((word for word, value in WORDS.items() if arg is value), str(arg))
 
 
 def parse_trace(source: str, file: str = "") -> Trace:
@@ -94,8 +94,9 @@ def _args(cursor: Cursor, closing: str) -> tuple[Arg, ...]:
 
 
 def _arg(cursor: Cursor) -> Arg:
-    if cursor.accept("?"):
-        return None
+    for word, value in WORDS.items():
+        if cursor.accept(word):
+            return value
     if cursor.accept("["):
         return _args(cursor, "]")
     if cursor.now.kind == "string":
