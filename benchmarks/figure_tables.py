@@ -49,6 +49,22 @@ def compile_cost() -> str:
     return f"{markdown(heads, lines)}\n\n{about}"
 
 
+def gpu_calls() -> str:
+    """What a call with a tensor on a GPU costs the host."""
+    found = read_results(FOLDER / "calls-h200.json")
+    ways = list(found["results"][0]["us"])
+    lines = [
+        [
+            row["model"],
+            f"{row['kernels']}",
+            *(f"{row['us'][way]['least']:.1f} to {row['us'][way]['median']:.1f}" for way in ways),
+        ]
+        for row in found["results"]
+    ]
+    about = f"Microseconds, the least and the median of 20 rows of 100 calls; {origin(found)}."
+    return f"{markdown(['model', 'kernels', *(f'`{w}`' for w in ways)], lines)}\n\n{about}"
+
+
 def index_checks() -> str:
     """What index checks cost, on each machine that it was measured on."""
     parts = []

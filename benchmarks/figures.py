@@ -34,6 +34,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "compile": figure_tables.compile_cost,
     "conformance": figure_tables.conformance,
     "cpu-sweep": sweep_tables.cpu_sweep,
+    "gpu-calls": figure_tables.gpu_calls,
     "gpu-sweep": sweep_tables.gpu_sweep,
     "index-checks": figure_tables.index_checks,
     "metaschedule": figure_tables.metaschedule,

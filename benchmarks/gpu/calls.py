@@ -1,23 +1,27 @@
 """What a call of a small model on a GPU takes the host: ours, torch's and what its compiler makes.
 
-    python benchmarks/gpu/calls.py [--json calls.json]
+    python benchmarks/gpu/calls.py [--json benchmarks/results/calls-h200.json]
 
-Calls are queued without waiting, a hundred in a row; the figure is the least of twenty such rows.
-With `held`, the last 64 results are kept, so that each call writes to other memory than the one
-before.
+Calls are queued without waiting, a hundred in a row, twenty such rows. With `held`,
+the last 64 results are kept, so that each call writes to other memory than the one before.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
 from torch import nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from results_file import write_results
 
 import tilewright as tw
 from tilewright.compat.torch_backend import tilewright as backend
@@ -37,8 +41,8 @@ def modules() -> dict[str, nn.Module]:
     }
 
 
-def microseconds(call: Callable[[], Any]) -> float:
-    """The host's time for a call that does not wait."""
+def microseconds(call: Callable[[], Any]) -> dict[str, float]:
+    """The host's time for a call that does not wait: the least and the median of rows."""
     for _ in range(CALLS):
         call()
     rows = []
@@ -48,20 +52,21 @@ def microseconds(call: Callable[[], Any]) -> float:
         for _ in range(CALLS):
             call()
         rows.append((time.perf_counter() - start) / CALLS * 1e6)
-    return min(rows)
+    return {"least": round(min(rows), 2), "median": round(median(rows), 2)}
 
 
-def measure(module: nn.Module) -> dict[str, float]:
-    """Microseconds of calls by who makes them."""
+def measure(module: nn.Module) -> dict[str, Any]:
+    """Microseconds of calls by who makes them, and our kernels."""
     x = torch.randn(BATCH, WIDTH, device="cuda")
     held: list[Any] = []
-    found = {}
+    found: dict[str, dict[str, float]] = {}
     with tw.compile(module.cpu(), inputs=(x.cpu(),), target="cuda") as model:
 
         def keep() -> None:
             held.append(model(x))
             del held[:-HELD]
 
+        kernels = len(model.manifest["schedules"])
         found["model(x)"] = microseconds(lambda: model(x))
         found["model(x), held"] = microseconds(keep)
     module.cuda()
@@ -70,7 +75,7 @@ def measure(module: nn.Module) -> dict[str, float]:
         torch._dynamo.reset()
         fast = torch.compile(module, backend=made)
         found[f"torch.compile, {name}"] = microseconds(lambda call=fast: call(x))
-    return found
+    return {"kernels": kernels, "us": found}
 
 
 def main() -> None:
@@ -79,13 +84,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     torch.manual_seed(0)
-    results = {}
+    results = []
     with torch.no_grad():
         for name, module in modules().items():
-            results[name] = {k: round(v, 2) for k, v in measure(module.eval()).items()}
-            print(name, json.dumps(results[name]), flush=True)
+            results.append({"model": name, **measure(module.eval())})
+            print(json.dumps(results[-1]), flush=True)
     if args.json:
-        args.json.write_text(json.dumps(results, indent=1))
+        write_results(args.json, torch.cuda.get_device_name(), results=results)
 
 
 if __name__ == "__main__":
