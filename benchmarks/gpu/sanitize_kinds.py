@@ -165,6 +165,8 @@ _RECURRENCES = {
     "lstm batch": MODELS["lstm_batch"],
     "lstm one": """(float[6, 1, 256] x, float[1, 1024, 256] W, float[1, 1024, 256] R)
         => (float[6, 1, 1, 256] y) { y = LSTM <hidden_size=256> (x, W, R) }""",
+    "lstm groups of rows": """(float[4, 32, 256] x, float[1, 1024, 256] W, float[1, 1024, 256] R)
+        => (float[4, 1, 32, 256] y) { y = LSTM <hidden_size=256> (x, W, R) }""",
     "gru batch": """(float[6, 12, 64] x, float[1, 384, 64] W, float[1, 384, 128] R)
         => (float[6, 1, 12, 128] y) { y = GRU <hidden_size=128> (x, W, R) }""",
 }

@@ -46,6 +46,7 @@ WORDS = {
     "softmax_columns": ("gpu.fallback", ""),
     "max_pool": ("gpu.thread_per_element", ""),
     "lstm one f32": ("gpu.recurrence grid_sync allreduce", "mma"),
+    "lstm groups of rows f32": ("gpu.recurrence grid_sync allreduce", "mma"),
     "lstm batch fp16": ("gpu.recurrence grid_sync mma_f16", ""),
 }
 

@@ -12,6 +12,7 @@ from tests.codegen.gpu.host_threads import run_launches
 from tests.codegen.gpu.ptxas import assemble
 from tests.codegen.native_func import sizes_of
 from tests.finalize.kernel_steps import run, sample
+from tests.for_each import for_each
 from tests.schedule.builtin.gpu.scheduled import H200, check, compare, finalized, scheduled
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.evaluate import evaluate
@@ -113,6 +114,24 @@ def test_blocks_stay_where_they_have_room_for_the_weights(cell: str, threads: in
     assert (as_int(last.grid), last.threads) == (128, threads)
 
 
+@for_each(
+    ("cell", "rows", "units", "stays"),
+    [
+        ("lstm", 20, 512, True),
+        ("lstm", 96, 512, True),
+        ("lstm", 32, 256, True),
+        ("lstm", 128, 128, False),  # every block reads the states of all rows
+        ("lstm", 37, 512, False),  # no whole groups of rows
+        ("lstm", 256, 512, False),  # shared memory has no room for the states
+    ],
+)
+def test_many_rows_stay_where_states_are_fewer_than_weights(
+    cell: str, rows: int, units: int, stays: bool
+) -> None:
+    (result,) = scheduled(steps_of(cell, 64, rows, units))
+    assert any(x.cooperative_launch for x in launches(finalized(result.func))) == stays
+
+
 @pytest.mark.parametrize("dtype", [F32, F16])
 def test_nobody_stays_for_one_step(dtype: DType) -> None:
     graph = steps_of("lstm", 1, 8, 64, dtype)
@@ -150,7 +169,14 @@ def test_what_is_emitted_runs_step_by_step() -> None:
 
 @pytest.mark.parametrize(
     ("cell", "batch", "units", "dtype"),
-    [("lstm", 2, 5, F32), ("rnn", 1, 9, F32), ("rnn", 7, 9, F16), ("lstm", 16, 6, F32)],
+    [
+        ("lstm", 2, 5, F32),
+        ("rnn", 1, 9, F32),
+        ("rnn", 7, 9, F16),
+        ("lstm", 16, 6, F32),
+        ("lstm", 33, 6, F32),  # three times as many rows as a thread adds up at a time
+        ("gru", 8, 9, F32),
+    ],
 )
 def test_what_is_emitted_stays(
     cell: str, batch: int, units: int, dtype: DType, monkeypatch: pytest.MonkeyPatch
@@ -174,6 +200,8 @@ def test_what_is_emitted_stays(
             ("lstm", 1, 512, F16),
             ("rnn", 16, 1024, F32),
             ("lstm", 3, 100, F32),
+            ("lstm", 32, 512, F32),
+            ("gru", 48, 512, F32),
         ],
     ),
 )

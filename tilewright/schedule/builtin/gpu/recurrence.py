@@ -6,8 +6,9 @@
         thread (gate, unit, lane): w = weights[unit, gate, vectors]      registers
         thread (row, unit):        x = inputs[t]                         registers, prefetched
         thread:                    s = state                             shared, 16 bytes at a time
-        thread (gate, unit, lane): part[row] += s[row, vector] * w[vector]
-        allreduce (lanes):         sums[row, gate, unit] = part[row]
+        for groups of up to 16 rows
+          thread (gate, unit, lane): part[row] += s[row, vector] * w[vector]
+          allreduce (lanes):         sums[row, gate, unit] = part[row]
         thread (row, unit):        state, outputs = epilogue(sums, x)
 
 Where there are several steps, and the registers of all SMs can hold the weights, the loop is one
@@ -61,7 +62,7 @@ MIN_PRODUCTS = 8_192
 # Threads of a block, and the rows that each has accumulators of.
 THREADS, ROWS = 512, 8
 # The rows that a thread may have accumulators of in a cooperative launch, if a step has one
-# reduction; a quarter of them where it has two. More would spill.
+# reduction; a quarter of them where it has two. More would spill: they come in groups.
 MAX_ROWS = 16
 # The units that a block may have.
 UNITS = (1, 2, 4, 8, 16)
@@ -134,7 +135,7 @@ def schedule_recurrence(
         if tensor_core and cooperative:
             schedule_tensor_core_step(sch, block, after, target)
         else:
-            _schedule_sum(sch, block, after, target, cooperative)
+            _schedule_sum(sch, block, after, target, cooperative, rows)
     if cooperative:
         sch.annotate(steps.name, GRID_SYNC.key, 1)
 
@@ -154,9 +155,10 @@ def _schedule_sum(
     after: list[Block],
     target: GpuTarget,
     cooperative: bool,
+    most_rows: int,
 ) -> None:
     """A reduction by warps, and its epilogue."""
-    tile = _tile(sch, block_graph(sch.func).block(block.name), target, cooperative)
+    tile = _tile(sch, block_graph(sch.func).block(block.name), target, cooperative, most_rows)
     states = [x.buffer for x in reads_of(block) if cooperative and not uses(x, tile.unit.name)]
     copies = [sch.cache_read(block.name, state, "shared") for state in states]
     outer, row = sch.split(loop_of(tile.row), [None, tile.rows])
@@ -166,8 +168,12 @@ def _schedule_sum(
         depth, [None, tile.prefetch, target.warp_size, tile.width]
     )
     gate = loop_of(tile.gate)
-    sch.reorder(outer, panel, gate, unit, lane, part, prefetched, row, vector)
-    grid = str(sch.fuse(outer, panel))
+    if cooperative:
+        sch.reorder(panel, outer, gate, unit, lane, part, prefetched, row, vector)
+        grid = panel
+    else:
+        sch.reorder(outer, panel, gate, unit, lane, part, prefetched, row, vector)
+        grid = str(sch.fuse(outer, panel))
     sch.bind(grid, "grid")
     summed = block.writes[0].buffer
     for copy in copies:
@@ -176,7 +182,8 @@ def _schedule_sum(
     if cooperative:
         _weights_to_registers(sch, block.name, grid, tile, target)
         prefetch_inputs(sch, after, grid)
-    _schedule_reduction(sch, block, [gate, unit, lane], [part, prefetched, row, vector])
+    several = outer if cooperative and as_int(find_loop(sch.func, outer).extent) != 1 else ""
+    _schedule_reduction(sch, block, [gate, unit, lane], [part, prefetched, row, vector], several)
     sch.set_scope(summed, "shared")
 
 
@@ -209,8 +216,13 @@ def _weights_to_registers(
         sch.unroll(loop)
 
 
-def _schedule_reduction(sch: Schedule, block: Block, threads: list[str], inner: list[str]) -> None:
-    """Partial reductions, one of each row for a thread, and their all-reduce."""
+def _schedule_reduction(
+    sch: Schedule, block: Block, threads: list[str], inner: list[str], several: str
+) -> None:
+    """Partial reductions, one of each row for a thread, and their all-reduce.
+
+    Each iteration of a loop over `several` groups of rows has both.
+    """
     name, row = block.name, spatial(block)[1].name
     partial = str(sch.rfactor(name, threads[-1]))
     sch.set_scope(block_graph(sch.func).block(partial).writes[0].buffer, "register")
@@ -222,6 +234,9 @@ def _schedule_reduction(sch: Schedule, block: Block, threads: list[str], inner: 
     once = as_int(find_loop(sch.func, inner[0]).extent) == 1
     for loop in inner if once else inner[1:]:
         sch.unroll(loop)
+    if several:
+        _, rows, *others, lanes = sch.reverse_compute_at(name, several)
+        sch.reorder(*others, rows, lanes)
     sch.bind(own_loops(sch, block_graph(sch.func).block(name))[-1], "allreduce")
     _bind_but_rows(sch, name, row)
 
@@ -237,28 +252,50 @@ def _bind_but_rows(sch: Schedule, name: str, row: str) -> None:
             sch.bind(loop, "thread")
 
 
-def _cooperative_units(block: Block, target: GpuTarget, max_rows: int = MAX_ROWS) -> int:
+def _rows_at_a_time(rows: int, most: int) -> int:
+    """All rows, or an equal part of them, of which a thread has accumulators."""
+    return max(n for n in divisors(rows) if n <= most)
+
+
+def _keeps_pace(block: Block, units: int, most_rows: int) -> bool:
+    """Whether one launch for more rows than a thread has accumulators of is worth it.
+
+    Every block then reads the states of all rows, launches the weights once for every `ROWS`. Rows
+    that are no whole parts would need guards.
+    """
+    row, gate, unit = (typical_extent(it.extent) for it in spatial(block)[1:])
+    if row <= most_rows:
+        return True
+    whole = 2 * _rows_at_a_time(row, most_rows) >= most_rows
+    return whole and -(-unit // units) * row <= gate * unit * -(-row // ROWS)
+
+
+def _cooperative_units(block: Block, target: GpuTarget, most_rows: int) -> int:
     """The units of a block in a cooperative launch, one block for each SM; 0 if they do not fit.
 
-    Weights and accumulators of all rows may take half of the registers.
+    Weights, and the accumulators of as many rows as are added up at a time, may take half of the
+    registers; the states of all rows are in shared memory.
     """
     row, gate, unit = (as_int(it.extent) for it in spatial(block)[1:])
     depth = as_int(reductions(block)[0].extent)
-    if row is None or gate is None or unit is None or depth is None or row > max_rows:
+    if row is None or gate is None or unit is None or depth is None:
         return 0
     units = -(-unit // target.sm_count)
     threads = units * gate * target.warp_size
     size = value_of(block).dtype.bytes
-    words = (-(-depth // target.warp_size) + row) * -(-size // WORD)
+    words = (-(-depth // target.warp_size) + min(row, most_rows)) * -(-size // WORD)
     if threads > target.threads_per_block:
         return 0
     most = min(target.registers_per_sm // threads, target.registers_per_thread) // 2
     wide = target.warp_size * target.lanes(min(x.dtype.bits for x in reads_of(block)))
     shared = (-(-depth // wide) * wide + units * gate) * row * size
-    return units if words <= most and shared <= target.max_shared_per_block else 0
+    fits = words <= most and shared <= target.max_shared_per_block
+    return units if fits and _keeps_pace(block, units, most_rows) else 0
 
 
-def _tile(sch: Schedule, block: Block, target: GpuTarget, cooperative: bool) -> _Tile:
+def _tile(
+    sch: Schedule, block: Block, target: GpuTarget, cooperative: bool, most_rows: int
+) -> _Tile:
     """As many units as threads allow, fewer where SMs would be idle."""
     row, gate, unit = spatial(block)[1:]
     rows = min(ROWS, as_int(row.extent) or SYMBOLIC_ROWS)
@@ -272,7 +309,8 @@ def _tile(sch: Schedule, block: Block, target: GpuTarget, cooperative: bool) -> 
     width = _width(sch, block, target)
     vectors = -(-typical_extent(reductions(block)[0].extent) // (target.warp_size * width))
     if cooperative:
-        rows, units = typical_extent(row.extent), _cooperative_units(block, target)
+        rows = _rows_at_a_time(typical_extent(row.extent), most_rows)
+        units = _cooperative_units(block, target, most_rows)
         return _Tile(row, gate, unit, rows, units, width, vectors)
     name = block.name
     units = sch.choose(f"{name}.units", units, lambda: [n for n in UNITS if n <= most])
