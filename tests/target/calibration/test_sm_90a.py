@@ -21,6 +21,6 @@ def test_larger_tiles_do_more_in_a_microsecond() -> None:
     assert rates[128 * 256] > rates[128 * 128] > rates[64 * 64]
 
 
-def test_the_best_simt_tile_has_rate_one() -> None:
-    assert max(row.relative_rate for row in SIMT.tiles) == 1.0
-    assert all(0 < row.relative_rate <= 1 for row in SIMT.tiles)
+def test_no_simt_tile_reaches_the_peak() -> None:
+    assert all(0 < row.rate < 1 for row in SIMT.tiles)
+    assert all(row.k_major > 0 and row.turned > 0 for row in SIMT.tiles)

@@ -18,7 +18,7 @@ from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import loads, substitute
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store, Tile
-from tilewright.ir.loop.thread_mapping import THREAD, WARP_SIZE
+from tilewright.ir.loop.thread_mapping import THREAD
 from tilewright.ir.loop.walk import map_stmt, own_expressions, statements, touched_buffers
 from tilewright.target.gpu import VECTOR_BYTES
 
@@ -56,7 +56,8 @@ def _padding(alloc: Alloc) -> int:
             if any(stride_of(access[-1], loop.name) not in (0, 1) for loop in vectors):
                 return 0
             widest = max(widest, _neighbours(access[-1], around, buffer.dtype.bytes))
-            by_columns |= any(_by_columns(access, thread) for thread in _lanes(around))
+            threads = [loop.name for loop in around if loop.kind == THREAD]
+            by_columns |= bool(threads) and _by_columns(access, threads[-1])
     return max(widest, WORD // buffer.dtype.bytes) if by_columns else 0
 
 
@@ -67,18 +68,8 @@ def _neighbours(column: Expr, around: Sequence[For], size: int) -> int:
     return min(max(counts, default=1), VECTOR_BYTES // size)
 
 
-def _lanes(around: Sequence[For]) -> list[str]:
-    """The innermost loops over threads, as many as have the threads of a warp."""
-    lanes, count = [], 1
-    for loop in reversed([f for f in around if f.kind == THREAD]):
-        if count < WARP_SIZE:
-            lanes.append(loop.name)
-        count *= as_int(loop.extent) or 1
-    return lanes
-
-
 def _by_columns(indices: Sequence[Expr], thread: str) -> bool:
-    """Whether the first two of neighbouring threads are at different rows of a column."""
+    """Whether the first two neighbouring threads are at different rows of a column."""
     *rows, column = (_step(i, thread) for i in indices)
     return column is const(0) and any(row is not const(0) for row in rows)
 

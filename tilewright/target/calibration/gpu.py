@@ -31,7 +31,7 @@ class TensorCoreTileTime:
 
 @node
 class SimtTileRate:
-    """A tile on FMA units, by the names of `SimtTile`, and its rate compared with the best."""
+    """A tile on FMA units, by the names of `SimtTile`: its rate, and what copies take besides."""
 
     block_m: int
     block_n: int
@@ -39,7 +39,9 @@ class SimtTileRate:
     threads_m: int
     threads_n: int
     blocks_per_sm: int
-    relative_rate: float
+    rate: float
+    k_major: float
+    turned: float
 
 
 @node
@@ -86,9 +88,14 @@ class TensorCoreTimes:
 class SimtTimes:
     """GEMMs on FMA units, in seconds: rates of tiles, and of what is around them.
 
-    The best tile reaches `peak_share` of the peak, `few_warps_factor` of that where an SM has at
-    most `few_warps` warps for its `schedulers`. A wave's prologue and epilogue take `wave`, the
-    launch that adds up split-K takes `launch`, at `split_k_rate` bytes a second.
+    A tile reaches `few_warps_factor` of its rate where an SM has at most `few_warps` warps for its
+    `schedulers`. A word of an operand takes as many FMAs as `word` says where it is copied by
+    itself, `ragged_word` where the threads are no whole rows of a tile. One of a window takes
+    `placed_word` where its place is that of a whole k-tile, and `window_word` otherwise. All SMs
+    copy `vector_rate` bytes a second, of K-major operands beyond the L2 `k_major_rate` by k-tiles
+    of `k_major_step`, and `turned_rate` word by word. A wave's prologue and epilogue take
+    `wave`, the launch that adds up split-K takes `launch`, at `split_k_rate` bytes a second, one
+    that transposes an operand `transpose_launch`, at `transpose_rate`.
 
     A GEMM with fewer than `min_side` rows or columns may be faster as a reduction for each element,
     by `sum_threads` threads: `sum_step` for what each of them reads in turn, `sum_begin` for the
@@ -96,13 +103,22 @@ class SimtTimes:
     """
 
     tiles: tuple[SimtTileRate, ...]
-    peak_share: float
     few_warps_factor: float
     few_warps: int
     schedulers: int
+    word: float
+    ragged_word: float
+    placed_word: float
+    window_word: float
+    vector_rate: float
+    k_major_rate: float
+    k_major_step: int
+    turned_rate: float
     wave: float
     launch: float
     split_k_rate: float
+    transpose_launch: float
+    transpose_rate: float
     min_side: int
     sum_threads: int
     sum_step: float
@@ -112,9 +128,9 @@ class SimtTimes:
     # memory is faster, where rows of the result are not aligned. 50257 columns gain 8 %; 197, with
     # a mask and K = 64, take 1.8 times as long.
     shared_epilogue_min_n: int
-    # Fitted on silero_vad, batch 32: a k-tile of an im2col operand whose block has an SM to itself
-    # (0.4 to 0.9 us). Several blocks take as much longer.
+    # The least that a k-tile of windows takes, and each of its steps: 0.44 us of 16, 0.29 us of 8.
     im2col_k_tile: float
+    im2col_step: float
 
 
 @node

@@ -24,16 +24,16 @@ from tilewright.schedule.builtin.gpu.attention import schedule_tiled_attention, 
 from tilewright.schedule.builtin.gpu.attention_tile import choose_tile
 from tilewright.schedule.builtin.gpu.column_reduction import plan_columns, schedule_columns
 from tilewright.schedule.builtin.gpu.depthwise import choose_stencil, schedule_depthwise, staged
+from tilewright.schedule.builtin.gpu.gemm.select_simt_tile import (
+    SimtTiles,
+    prefers_rowwise,
+    simt_tiles_of,
+)
 from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import (
     TensorCoreTiles,
     tensor_core_tiles_of,
 )
 from tilewright.schedule.builtin.gpu.gemm.simt import schedule_simt
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
-    SimtTiles,
-    prefers_rowwise,
-    simt_tiles_of,
-)
 from tilewright.schedule.builtin.gpu.gemm.tensor_core import schedule_tensor_core
 from tilewright.schedule.builtin.gpu.gemm.thin import ThinPlan, plan_thin, schedule_thin
 from tilewright.schedule.builtin.gpu.gemm.transpose_operands import transpose_operands
@@ -288,7 +288,8 @@ def _schedule_one_sum(
     block, position = graph.block(name), _position(graph, name)
     after = graph.blocks[position + 1 :]
     matrix = tensor_core_tiles_of(block, graph.buffers, target, after) if products else None
-    tiles = simt_tiles_of(block, target) if products and matrix is None else matrix
+    simt = products and matrix is None
+    tiles = simt_tiles_of(block, graph.buffers, target) if simt else matrix
     found = thin or tiles
     if products and (found is None or not _choose_tiles(sch, graph, block, found, target)):
         return ""
@@ -334,7 +335,7 @@ def _choose_tiles(
     few = min(size_of(gemm.m), size_of(gemm.n)) < SIMT.min_side
     if not few or row_axes(graph) is None or is_short(graph):
         return True
-    rowwise = isinstance(found, SimtTiles) and prefers_rowwise(block, found.default, target)
+    rowwise = isinstance(found, SimtTiles) and prefers_rowwise(block, found, target)
     return sch.choose("tiles", not rowwise, lambda: (False, True))
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,12 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.analysis.blocks import block_graph
-from tilewright.schedule.builtin.gpu.gemm import simt, simt_tiles, transpose_operands
+from tilewright.schedule.builtin.gpu.gemm import (
+    select_simt_tile,
+    simt,
+    simt_cost,
+    transpose_operands,
+)
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
     LANES,
     SIMT_TILES,
@@ -92,9 +96,9 @@ def test_few_windows_are_summed_each_by_itself() -> None:
 def test_parts_may_be_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
     _, result = _scheduled_windows(32, 144, 4, 128)
     assert 'rfactor("conv' in str(result.trace)
-    monkeypatch.setattr(simt_tiles, "SIMT_TILES", SIMT_TILES[-1:])
-    monkeypatch.setattr(simt_tiles, "MIN_SPLIT_K", 48)
-    monkeypatch.setattr(simt_tiles, "TIMES", replace(simt_tiles.TIMES, launch=0.0))
+    monkeypatch.setattr(select_simt_tile, "SIMT_TILES", SIMT_TILES[-1:])
+    monkeypatch.setattr(select_simt_tile, "MIN_SPLIT_K", 48)
+    monkeypatch.setattr(simt_cost, "TIMES", replace(simt_cost.TIMES, launch=0.0))
     func, result = _scheduled_windows(4, 40, 4, 16)
     assert "[2, ?]" in str(result.trace)
     on_threads(func, result.func, {})
@@ -128,7 +132,7 @@ def test_other_machines_have_the_tiles_that_fit() -> None:
     ],
 )
 def test_every_tile(tile: SimtTile, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simt_tiles, "SIMT_TILES", (tile,))
+    monkeypatch.setattr(select_simt_tile, "SIMT_TILES", (tile,))
     func, found = the_kernel(dense(20, 36, 40, F32, order))
     on_threads(func, found, {})
 
@@ -148,27 +152,26 @@ def test_constants_with_room_behind_their_columns_are_copied_in_pieces(
 
 
 @pytest.mark.parametrize(
-    ("sizes", "order", "share", "width"),
+    ("sizes", "order", "turned", "width"),
     [
         # Transposed, with room behind rows of 47.
-        ((47, 40, 141), "nt", inf, 16),
-        ((47, 40, 141), "nt", 0.0, 4),
-        ((12, 40, 140), "nt", 0.0, 16),
-        ((20, 36, 140), "nn", 0.0, 16),
+        ((47, 40, 141), "nt", True, 16),
+        ((47, 40, 141), "nt", False, 4),
+        ((12, 40, 140), "nt", False, 16),
+        ((20, 36, 140), "nn", False, 16),
     ],
 )
 def test_parts_that_are_rounded_up_are_copied_ahead(
     sizes: tuple[int, int, int],
     order: str,
-    share: float,
+    turned: bool,
     width: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(simt_tiles, "SIMT_TILES", SIMT_TILES[-1:])
-    monkeypatch.setattr(simt_tiles, "MIN_SPLIT_K", 16)
-    monkeypatch.setattr(simt_tiles, "TIMES", replace(simt_tiles.TIMES, launch=0.0))
-    for which in ("A", "B", "WORDS"):
-        monkeypatch.setattr(transpose_operands, f"MAX_SHARE_{which}", share)
+    monkeypatch.setattr(select_simt_tile, "SIMT_TILES", SIMT_TILES[-1:])
+    monkeypatch.setattr(select_simt_tile, "MIN_SPLIT_K", 16)
+    monkeypatch.setattr(simt_cost, "TIMES", replace(simt_cost.TIMES, launch=0.0))
+    monkeypatch.setattr(transpose_operands, "_worth", lambda b, f, all, t: all if turned else ())
     func, found = the_kernel(dense(*sizes, F32, order))
     plain = finalized(replace(found, annotations=(ALIGNED_PARAMS,)))
     assert {t.intrinsic for t in tiles(plain)} == {f"cp_async_{width}_padded"}
@@ -181,7 +184,7 @@ def test_parts_that_are_rounded_up_are_copied_ahead(
 def test_tiles_assemble_without_spills(
     tile: SimtTile, order: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(simt_tiles, "SIMT_TILES", (tile,))
+    monkeypatch.setattr(select_simt_tile, "SIMT_TILES", (tile,))
     _, found = the_kernel(dense(1024, 1024, 256, F32, order))
     assembled(found, H200, tmp_path)
 

@@ -12,7 +12,7 @@ from tests.schedule.builtin.scheduled import assert_replays, sources
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import blocks
 from tilewright.schedule.analysis.blocks import block_graph, reductions
-from tilewright.schedule.builtin.gpu.gemm import simt_tiles
+from tilewright.schedule.builtin.gpu.gemm import select_simt_tile, simt_cost
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import SIMT_TILES
 from tilewright.schedule.builtin.gpu.gemm.split_k import (
     longest_axis,
@@ -77,14 +77,14 @@ def test_the_longest_axis_is_split() -> None:
 def test_a_side_of_a_window_is_cut_where_channels_would_be_rounded_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(simt_tiles, "SIMT_TILES", SIMT_TILES[-1:])
-    monkeypatch.setattr(simt_tiles, "TIMES", replace(simt_tiles.TIMES, launch=0.0))
+    monkeypatch.setattr(select_simt_tile, "SIMT_TILES", SIMT_TILES[-1:])
+    monkeypatch.setattr(simt_cost, "TIMES", replace(simt_cost.TIMES, launch=0.0))
     b = _Maker("conv")
     x, w = b.input(1, 11, 6, 6), b.weight(24, 11, 5, 5)
     values = {"strides": (1, 1), "pads": (2,) * 4, "dilations": (1, 1)}
     ((func, constants), *_) = sources(b.g.graph(b.add("conv", x, w, **values)), H200)
     (block,) = (x for x in blocks(func.body) if reductions(x))
-    assert split_k_factors(block, (16, 32, 8), 32, H200, 9, windows=True) == [1, 5]
+    assert split_k_factors(block, (16, 32, 8), 32, H200, 9, 8) == [1, 3, 5]
     assert split_k_factors(block, (16, 32, 8), 32, H200, 9) == [1]
     result = schedule_for_gpu(func, constants, H200)
     assert "[5, ?]" in str(result.trace)

@@ -48,8 +48,7 @@ def test_what_lies_along_the_depth_is_turned_where_there_is_much_to_multiply(
 @pytest.mark.parametrize("order", ["nn", "nt", "tt"])
 @pytest.mark.parametrize("sizes", [(36, 40, 33), (37, 43, 36)])
 def test_meaning(order: str, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    for share in ("MAX_SHARE_A", "MAX_SHARE_B", "MAX_SHARE_WORDS"):
-        monkeypatch.setattr(transpose_operands, share, 1e9)
+    monkeypatch.setattr(transpose_operands, "_worth", lambda block, buffers, all, target: all)
     func, scheduled = the_kernel(dense(*sizes, F32, order))
     assert launched(scheduled) > 1
     on_threads(func, scheduled, {})
@@ -70,7 +69,7 @@ def test_odd_rows_get_room_for_whole_vectors() -> None:
     "order", ["nn", *(pytest.param(order, marks=pytest.mark.slow) for order in ("tn", "tt"))]
 )
 def test_rounded_operands_lie_along_the_depth(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transpose_operands, "MAX_SHARE_TENSOR_CORE", 1e9)
+    monkeypatch.setattr(transpose_operands, "MAX_SHARE", 1e9)
     func, scheduled = the_kernel(dense(70, 72, 40, F32, order), with_tf32(H200))
     assert launched(scheduled) == 1 + (order[0] == "t") + (order[1] == "n")
     assert {t.intrinsic.split("_")[0] for t in tiles(scheduled)} == {"mma"}
@@ -78,7 +77,7 @@ def test_rounded_operands_lie_along_the_depth(order: str, monkeypatch: pytest.Mo
 
 
 def test_bytes_lie_along_the_depth(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transpose_operands, "MAX_SHARE_TENSOR_CORE", 1e9)
+    monkeypatch.setattr(transpose_operands, "MAX_SHARE", 1e9)
     func, scheduled = the_kernel(of_bytes(20, 24, 40, U8, I8, turned=False))
     assert launched(scheduled) == 2
     assert tiles(scheduled)
@@ -86,8 +85,7 @@ def test_bytes_lie_along_the_depth(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_operand_that_is_both_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transpose_operands, "MAX_SHARE_A", 1e9)
-    monkeypatch.setattr(transpose_operands, "MAX_SHARE_B", 1e9)
+    monkeypatch.setattr(transpose_operands, "_worth", lambda block, buffers, all, target: all)
 
     def square() -> Graph:
         b = GraphBuilder("square")

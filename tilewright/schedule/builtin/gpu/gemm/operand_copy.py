@@ -14,7 +14,12 @@ from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, Buffer, Iter
 from tilewright.schedule.analysis.blocks import block_graph, flat_index, flat_stride, in_groups
-from tilewright.schedule.analysis.gemm import is_k_major, match_gemm, operand_load
+from tilewright.schedule.analysis.gemm import (
+    is_im2col,
+    is_k_major,
+    match_gemm,
+    operand_load,
+)
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import VECTOR_ELEMENTS
 from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
 from tilewright.schedule.schedule import Schedule
@@ -30,11 +35,17 @@ class OperandCopy:
     """How a tile of an operand is copied: the order of its dimensions in shared memory.
 
     `k_major`: the operand is K-major in global memory. `vectors`: it is copied in vectors.
+    `window`: where it is not, each word is compared with the borders of an image.
     """
 
     order: str
     k_major: bool
     vectors: bool
+    window: bool = False
+
+
+# Of rows, or columns, of whole vectors.
+MN_MAJOR = OperandCopy("km", k_major=False, vectors=True)
 
 
 def copy_of(
@@ -56,8 +67,9 @@ def copy_of(
         axis.extent if k_major or len(axes) > 1 else simplify(ceildiv(axis.extent, size) * size)
     )
     vectors = is_vectorizable(load, buffers[load.buffer], axis, padded)
-    stays = k_major and vectors
-    return OperandCopy(f"{letter}k" if stays else f"k{letter}", k_major, vectors)
+    order = f"{letter}k" if k_major and vectors else f"k{letter}"
+    windows = is_im2col(load, axes, gemm.k) or load.mask is not None
+    return OperandCopy(order, k_major, vectors, windows and not vectors)
 
 
 def is_vectorizable(load: Load, buffer: Buffer, axis: Iter, padded: Expr) -> bool:

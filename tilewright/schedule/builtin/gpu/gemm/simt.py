@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilewright.arith.expr import Load, as_int
+from tilewright.arith.expr import Load
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.annotations import MIN_BLOCKS_PER_SM, PIPELINE_STAGES
 from tilewright.ir.loop.nodes import Buffer, Iter, Store
@@ -32,13 +32,9 @@ from tilewright.schedule.builtin.gpu.gemm.operand_copy import (
     copy_operand,
     is_vectorizable,
 )
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
-    VECTOR_ELEMENTS,
-    SimtTile,
-    SimtTiles,
-    has_im2col,
-)
-from tilewright.schedule.builtin.gpu.gemm.split_k import MAX_ROUNDING, schedule_split_k
+from tilewright.schedule.builtin.gpu.gemm.select_simt_tile import SimtTiles
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import VECTOR_ELEMENTS, SimtTile
+from tilewright.schedule.builtin.gpu.gemm.split_k import schedule_split_k
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import SIMT
 from tilewright.target.gpu import GpuTarget
@@ -61,25 +57,13 @@ def schedule_simt(sch: Schedule, name: str, found: SimtTiles, target: GpuTarget)
     most = min(target.max_pipeline_stages or MAX_STAGES, target.max_shared_per_block // stage)
     fitting = max(tile.stages, most)
     stages = sch.choose(f"{name}.stages", tile.stages, lambda: range(2, fitting + 1))
-    _pad_channels(sch, name, tile)
+    step = found.shape.step_of_channels(tile)
+    if step > 1:
+        gemm = match_gemm(block_graph(sch.func).block(name))
+        assert gemm is not None
+        sch.pad_reduction(name, gemm.k[-1].name, step)
     tiles = partial(_schedule_tiles, sch, tile, stages, target)
     schedule_split_k(sch, name, tile.split_k, tile.block_k, tiles, target)
-
-
-def _pad_channels(sch: Schedule, name: str, tile: SimtTile) -> None:
-    """Round channels up to whole k-tiles, where that adds little.
-
-    All words of a k-tile are then of one place in a window: it is computed, and compared with the
-    borders of the image, once for each column of the tile.
-    """
-    gemm = match_gemm(block_graph(sch.func).block(name))
-    assert gemm is not None
-    *window, channels = gemm.k
-    count = as_int(channels.extent)
-    if window and count is not None and has_im2col(gemm):
-        padded = -(-count // tile.block_k) * tile.block_k
-        if padded <= MAX_ROUNDING * count:
-            sch.pad_reduction(name, channels.name, tile.block_k)
 
 
 def _schedule_tiles(
@@ -94,12 +78,13 @@ def _schedule_tiles(
     columns = tile.n_split(VECTOR_ELEMENTS if right.order == "kn" else 1)
     m0, m1, y0, y1, m2 = sch.split(f"{name}.m", [None, *rows])
     n0, n1, x0, x1, n2 = sch.split(f"{name}.n", [None, *columns])
-    k0, k1, chain = sch.split(f"{name}.k", [None, tile.block_k // tile.chains, tile.chains])
-    sch.reorder(f"{name}.b", m0, n0, k0, y0, x0, y1, x1, k1, chain, m1, m2, n1, n2)
-    summed = sch.rfactor(name, chain) if tile.chains > 1 else name
+    chains = [tile.chains] if tile.chains > 1 else []
+    k0, *k1 = sch.split(f"{name}.k", [None, tile.block_k // tile.chains, *chains])
+    sch.reorder(f"{name}.b", m0, n0, k0, y0, x0, y1, x1, *k1, m1, m2, n1, n2)
+    summed = sch.rfactor(name, k1[-1]) if chains else name
     for loop in (y0, x0, y1, x1):
         sch.bind(loop, "thread")
-    for loop in (k1, chain, m1, m2, n1):
+    for loop in (*k1, m1, m2, n1):
         sch.unroll(loop)
     _contiguous(sch, n2, columns)
     grid = sch.fuse(f"{name}.b", m0, n0)
@@ -115,7 +100,7 @@ def _schedule_tiles(
     copy_operand(sch, f"{name}.right", k0, right, tile.threads)
     sch.decompose_reduction(summed, k0)
     sch.set_scope(block_graph(sch.func).block(summed).writes[0].buffer, "register")
-    if tile.chains > 1:
+    if chains:
         _add_chains(sch, name, grid, rows, columns)
     # Of single columns, neighbouring threads have neighbours: whole sectors but for the first.
     single = right.order == "nk"

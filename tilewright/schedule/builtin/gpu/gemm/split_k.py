@@ -18,6 +18,8 @@ from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
 # How much longer K may become by rounding its parts up to whole k-tiles.
 MAX_ROUNDING = 1.25
+# The counts of parts up to which each is tried, beyond only multiples of eight.
+DENSE = 16
 
 
 def schedule_split_k(
@@ -50,9 +52,9 @@ def split_k_factors(
     min_k: int,
     target: GpuTarget,
     tiles_per_sm: int = 1,
-    windows: bool = False,
+    largest: int | None = None,
 ) -> list[int]:
-    """The split-K factors that give SMs work: one, powers of two, parts of a window's sides.
+    """The split-K factors that give SMs work: powers of two, or nearly any up to the `largest`.
 
     `sides` are M, N and K of a tile. No part of K is shorter than `min_k`, and there are at most
     `tiles_per_sm` tiles for each SM. Parts that are no multiple of a tile's K are rounded up, all
@@ -66,11 +68,10 @@ def split_k_factors(
     most = min(tiles_per_sm * target.sm_count // tiles, k // min_k)
     if most < 2 or as_int(longest_axis(gemm.k).extent) is None:
         return [1]
-    counts = {1 << i for i in range(1, most.bit_length())}
-    for side in gemm.k[:-1] if windows else ():
-        extent = as_int(side.extent) or 1
-        counts |= {c for c in range(2, min(extent, most) + 1) if extent % c == 0}
-    return [1, *(c for c in sorted(counts) if _worth(block, c, k, tile_k))]
+    powers = (1 << i for i in range(1, most.bit_length()))
+    nearly_all = (c for c in range(2, min(most, largest or 0) + 1) if c <= DENSE or c % 8 == 0)
+    counts = powers if largest is None else nearly_all
+    return [1, *(c for c in counts if _worth(block, c, k, tile_k))]
 
 
 def _worth(block: Block, factor: int, k: int, tile_k: int) -> bool:

@@ -4,19 +4,23 @@
 
 CUDA cores are fastest with MN-major operands of f32, in vectors: transposed rows are whole vectors,
 with room behind them. Tensor cores take operands of 32 or 8 bits K-major only, unless tiles are
-full. A transpose moves a matrix twice: little beside the GEMM, unless M or N is small.
+full. A transpose moves a matrix twice: little beside the GEMM, unless M or N is small. Which pay
+is estimated with the tiles that there are with and without them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
 from math import inf
 
 from tilewright.arith.expr import Load, Var, product
 from tilewright.arith.simplify import prove, simplify
 from tilewright.core.dtypes import F32, I8, U8
-from tilewright.ir.loop.nodes import Buffer, Iter
+from tilewright.ir.loop.nodes import Block, Buffer, Iter
 from tilewright.schedule.analysis.blocks import block_graph, flat_stride, typical_extent
 from tilewright.schedule.analysis.gemm import GemmAxes, match_gemm, operand_load, size_of
+from tilewright.schedule.builtin.gpu.gemm.select_simt_tile import simt_tiles_of
 from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import tensor_core_tile_of
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
     MIN_K,
@@ -31,39 +35,57 @@ from tilewright.target.gpu import GpuTarget
 DTYPES = (F32, I8, U8)
 Part = tuple[int, int, int]
 """A dimension of a layout, see `schedule/primitives/transform_layout.py`."""
-# The most time that a transpose may take, as a part of the GEMM at peak rate: what it saves. CUDA
-# cores copy K-major operands in vectors, and word by word where their rows are not aligned.
-MAX_SHARE_A, MAX_SHARE_B, MAX_SHARE_WORDS, MAX_SHARE_TENSOR_CORE = 0.05, 0.25, 0.4, 0.25
+# The most time that a transpose for tensor cores may take, as a part of the GEMM at peak rate on
+# CUDA cores: what it saves.
+MAX_SHARE = 0.25
 
 
 def transpose_operands(sch: Schedule, name: str, target: GpuTarget) -> None:
     """Transpose the operands of a GEMM that are not in its best layout."""
     graph = block_graph(sch.func)
-    gemm = match_gemm(graph.block(name))
+    block = graph.block(name)
+    gemm = match_gemm(block)
     if gemm is None:
         return
     left, right = operand_load(gemm.a), operand_load(gemm.b)
     known = all(x.dtype in DTYPES for x in (left, right))
     if not known or left.dtype.bits != right.dtype.bits or left.buffer == right.buffer:
         return
-    if tensor_core_tile_of(graph.block(name), graph.buffers, target) is not None:
+    if tensor_core_tile_of(block, graph.buffers, target) is not None:
         return
     k_major = any(s.operands == str(left.dtype) for s in target.mma_shapes)
     orders: dict[str, list[Part]] = {}
-    for load, axes, share in ((left, gemm.m, MAX_SHARE_A), (right, gemm.n, MAX_SHARE_B)):
+    for load, axes in ((left, gemm.m), (right, gemm.n)):
         wanted, buffer = (gemm.k if k_major else axes)[-1], graph.buffers[load.buffer]
         if flat_stride(load, buffer, wanted.name) != 1:
-            most = share if prove((gemm.k[-1].extent % VECTOR_ELEMENTS).eq(0)) else MAX_SHARE_WORDS
-            most = MAX_SHARE_TENSOR_CORE if k_major else most
-            worth = _share(gemm, buffer, target) < most
-            orders[buffer.name] = _order(load, wanted, k_major) if worth else []
-    if k_major and not all(orders.values()):
+            orders[buffer.name] = _order(load, wanted, k_major)
+    if k_major and not all(
+        order and _share(gemm, graph.buffers[name], target) < MAX_SHARE
+        for name, order in orders.items()
+    ):
         return
-    for operand, order in orders.items():
+    possible = [name for name, order in orders.items() if order]
+    for operand in possible if k_major else _worth(block, graph.buffers, possible, target):
         asked = f"{name}.transpose.{operand}"
-        if order and (k_major or sch.choose(asked, True, lambda: (False, True))):
+        if k_major or sch.choose(asked, True, lambda: (False, True)):
             copy = str(sch.cache_read(name, operand, "global"))
-            sch.transform_layout(copy, order)
+            sch.transform_layout(copy, orders[operand])
+
+
+def _worth(
+    block: Block, buffers: dict[str, Buffer], operands: Sequence[str], target: GpuTarget
+) -> tuple[str, ...]:
+    """Those of some operands that CUDA cores are fastest with transposed."""
+
+    def seconds(turned: Sequence[str]) -> float:
+        found = simt_tiles_of(block, buffers, target, turned)
+        if found is None:
+            return 0.0
+        before = sum(_seconds(buffers[operand]) for operand in turned)
+        return before + found.seconds(found.default)
+
+    sets = (x for n in range(len(operands) + 1) for x in combinations(operands, n))
+    return min(sets, key=seconds)
 
 
 def _order(load: Load, wanted: Iter, k_major: bool) -> list[Part]:
@@ -87,6 +109,14 @@ def _share(gemm: GemmAxes, operand: Buffer, target: GpuTarget) -> float:
     batch, m, n, k = map(size_of, axes)
     if k < MIN_K or min(m, n) < MIN_SIDE:
         return inf
-    size = typical_extent(simplify(product(operand.shape))) * operand.dtype.bytes
-    taken = SIMT.launch + 2 * size / target.memory_rate
+    taken = SIMT.launch + 2 * _bytes(operand) / target.memory_rate
     return taken * target.f32_rate / (2 * batch * m * n * k)
+
+
+def _seconds(operand: Buffer) -> float:
+    """The time of a transpose before a GEMM on CUDA cores."""
+    return SIMT.transpose_launch + 2 * _bytes(operand) / SIMT.transpose_rate
+
+
+def _bytes(operand: Buffer) -> int:
+    return typical_extent(simplify(product(operand.shape))) * operand.dtype.bytes

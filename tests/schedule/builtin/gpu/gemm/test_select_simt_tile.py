@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
@@ -10,8 +12,18 @@ from tests.schedule.builtin.scheduled import sources
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.analysis.blocks import block_graph
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import CHAINS, SIMT_TILES, simt_tile_of
+from tilewright.schedule.builtin.gpu.gemm.select_simt_tile import SHORT_SUM, simt_tiles_of
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import CHAINS, SIMT_TILES, SimtTile
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
+
+
+def _tile(m: int, n: int, k: int, turned: Collection[str] = ()) -> SimtTile:
+    """The tile that a product gets, some of whose operands are transposed before."""
+    ((func, _),) = sources(dense(m, n, k, F32))
+    graph = block_graph(func)
+    found = simt_tiles_of(graph.blocks[0], graph.buffers, H200, turned)
+    assert found is not None
+    return found.default
 
 
 @pytest.mark.slow
@@ -30,29 +42,23 @@ def test_the_longest_axis_is_cut() -> None:
 
 
 @for_each(
-    ("sizes", "sides", "parts"),
+    ("sizes", "turned", "sides", "parts"),
     [
-        ((4096, 4096, 4096), (256, 128), 1),
-        ((512, 3072, 768), (64, 128), 2),
-        ((128, 3072, 768), (64, 128), 8),
-        ((128, 768, 768), (32, 64), 8),
+        ((4096, 4096, 4096), ("x0",), (256, 128), 1),
+        ((512, 3072, 768), (), (48, 128), 2),
     ],
 )
 def test_what_was_measured_best_is_taken(
-    sizes: tuple[int, int, int], sides: tuple[int, int], parts: int
+    sizes: tuple[int, int, int], turned: Collection[str], sides: tuple[int, int], parts: int
 ) -> None:
-    ((func, _),) = sources(dense(*sizes, F32))
-    tile = simt_tile_of(block_graph(func).blocks[0], H200)
-    assert tile is not None
+    tile = _tile(*sizes, turned)
     assert (tile.block_m, tile.block_n, tile.split_k) == (*sides, parts)
 
 
-@for_each(("sizes", "parts"), [((4, 7800, 4720), 8), ((7, 4000, 3000), 4), ((4096, 4096, 4096), 1)])
-def test_sums_of_few_rows_are_short(sizes: tuple[int, int, int], parts: int) -> None:
-    ((func, _),) = sources(dense(*sizes, F32))
-    tile = simt_tile_of(block_graph(func).blocks[0], H200)
-    assert tile is not None
-    assert tile.split_k == parts
+@for_each("sizes", [(4, 7800, 4720), (7, 4000, 3000)])
+def test_sums_of_few_rows_are_short(sizes: tuple[int, int, int]) -> None:
+    tile = _tile(*sizes)
+    assert sizes[2] // (tile.split_k * tile.chains) <= SHORT_SUM
 
 
 def test_small_tiles_add_up_even_and_odd_terms_by_themselves() -> None:
@@ -64,10 +70,7 @@ def test_small_tiles_add_up_even_and_odd_terms_by_themselves() -> None:
 
 
 def test_a_product_has_more_than_one_step() -> None:
-    for depth, steps in ((12, 2), (16, 2), (17, 2), (40, 3)):
-        ((func, _),) = sources(dense(64, 64, depth, F32))
-        tile = simt_tile_of(block_graph(func).blocks[0], H200)
-        assert tile is not None
-        assert -(-depth // tile.block_k) == steps
+    for depth in (12, 16, 17, 40):
+        assert depth > _tile(64, 64, depth).block_k
     func, found = the_kernel(dense(20, 36, 12, F32, "nn"))
     on_threads(func, found, {})
