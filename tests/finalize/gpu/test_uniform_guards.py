@@ -59,6 +59,23 @@ def test_the_last_block_is_told_from_the_others() -> None:
     assert "if b * 20 + t < 6 { for p in unroll(4) { s[0] += x[p, t % 5] } } else {" in text
 
 
+def test_a_serial_loop_of_the_block_counts_too() -> None:
+    func = parse_func("""func @f(x: f32[34, 5], out y: f32[8]) {
+      for b in grid(1) {
+        alloc s: f32[8] @shared
+        for t in thread(8) { s[t] = 0.0 }
+        for k in serial(9) {
+          for t in thread(8) {
+            for p in unroll(4) { if k * 4 + p < 33 { s[t] += x[k * 4 + p, t % 5] } }
+          }
+        }
+        for t in thread(8) { y[t] = s[t] }
+      }
+    }""")
+    text = " ".join(print_func(uniform_guards(func)).split())
+    assert "for t in thread(8) { if k < 8 { for p in unroll(4) { s[t] += x[k * 4 + p" in text
+
+
 def test_a_guard_of_whole_vectors_is_one_of_the_first_element() -> None:
     text = _check(
         "for k in serial(9) { for p in unroll(2) { if k * 4 + p < 32 & t < 5 {"

@@ -38,6 +38,7 @@ def _product(
         (_product(16, 19, 136), ["pad", "matmul", "slice"]),
         (_product(17, 24, 131, transposed=True), ["pad", "pad", "transpose", "matmul"]),
         (_product(16, 16, 129, constant=True), ["pad", "matmul"]),
+        (_product(8, 16, 129, constant=True), ["pad", "matmul"]),
     ],
 )
 def test_a_long_k_becomes_whole_vectors(graph: Graph, ops: list[str]) -> None:
@@ -61,6 +62,7 @@ def test_a_long_k_becomes_whole_vectors(graph: Graph, ops: list[str]) -> None:
         _product(16, 16, 136),  # whole vectors already
         _product(16, 16, 36),  # a short K
         _product(3, 16, 130),  # few rows, which tensor cores are not for
+        _product(4, 16, 130),  # eight rows: a copy would take as long as the product
         _product(16, 8, 130),
         _product(16, 16, 130, F32),
     ],

@@ -37,6 +37,15 @@ def test_within_loops_that_others_share() -> None:
     check_schedule(sch, before)
 
 
+def test_terms_of_a_sum_have_a_place_each() -> None:
+    before = dense()
+    sch = Schedule(before)
+    sch.decompose_reduction("mm", "mm.i0")
+    assert sch.reindex_cache_read("mm", "w", "local") == "w.held"
+    assert [b.name for b in blocks(sch.func.body)][:3] == ["mm.init", "w.held", "mm"]
+    check_schedule(sch, before)
+
+
 def test_refused() -> None:
     refused("reindex-cache-read.block", Schedule(dense()).reindex_cache_read, "mm", "w", "register")
     refused(

@@ -59,7 +59,8 @@ def _outside(stmt: Stmt, loops: _Loops) -> Stmt:
     if isinstance(stmt, For) and stmt.kind == GRID:
         loops = replace(loops, grid=loops.grid | {stmt.name})
     elif isinstance(stmt, For):
-        loops = replace(loops, grid=frozenset())
+        serial = loops.serial | ({stmt.name} if stmt.kind == "serial" else set())
+        loops = replace(loops, grid=frozenset(), serial=serial)
     return map_stmt(stmt, lambda s: _outside(s, loops))
 
 

@@ -10,6 +10,7 @@ element, each k-tile waits for its loads: several times as long as the copies ta
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
@@ -24,8 +25,9 @@ from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.gpu import VECTOR_BYTES
 
 # Products that are worth copies of both operands: those that tensor cores compute, with the columns
-# of a tile and a K of two.
-MIN_ROWS, MIN_COLUMNS, MIN_K = 4, 16, 128
+# of a tile and a K of two. At most `MAX_THIN` rows times one matrix are one pass over it, as a copy
+# of it is; that of a constant is made beforehand.
+MIN_ROWS, MIN_COLUMNS, MIN_K, MAX_THIN = 4, 16, 128, 8
 
 
 def align_gemm_operands(graph: Graph, context: PassContext) -> Graph:
@@ -41,7 +43,10 @@ def _rule(g: Rewriter, n: Node) -> str | None:
     if x.dtype.bits != 16 or k is None or k < MIN_K or min(x.rank, y.rank) < 2:
         return None
     columns = as_int(y.shape[-1])
-    few = (as_int(x.shape[-2]) or TYPICAL_SIZE) < MIN_ROWS
+    rows = as_int(x.shape[-2]) or TYPICAL_SIZE
+    every = prod(as_int(size) or TYPICAL_SIZE for size in x.shape[:-1])
+    thin = y.rank == 2 and every <= MAX_THIN and g.constant_data(n.inputs[1]) is None
+    few = rows < MIN_ROWS or thin
     few = few or (columns or TYPICAL_SIZE) < MIN_COLUMNS
     vector = VECTOR_BYTES // x.dtype.bytes
     more_k, more_n = -k % vector, -columns % vector if columns and _is_n_major(g, n) else 0

@@ -8,9 +8,9 @@
                                                   block "C" ... { C[v] = A[v] + B.held[v] }
                                                 }
 
-The copy is indexed by the block's iterators, however the buffer is indexed. Its loops repeat those
-that hold only the block, with their kinds, so that the thread that needs an element loads it. The
-loads are then issued together, without stores between them.
+The copy is indexed by the block's iterators, those of a sum too, however the buffer is indexed. Its
+loops repeat those that hold only the block, with their kinds, so that the thread that needs an
+element loads it. The loads are then issued together, without stores between them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def reindex_cache_read(func: Func, block: str, buffer: str, scope: str) -> Func:
     known[name] = Buffer(name, load.dtype, tuple(it.extent for it in old.iters), scope)
     place = Load(name, tuple(Var(it.name) for it in old.iters), load.dtype)
     store = Store(name, place.indices, load)
-    copy = make_block(name, old.iters, store, None, old.predicate, buffers=known)
+    points = tuple(replace(it, kind="S") for it in old.iters)  # a term of a sum has its own, too
+    copy = make_block(name, points, store, None, old.predicate, buffers=known)
 
     def copied(s: Stmt) -> Stmt | None:
         return copy if s is old else None
@@ -72,11 +73,10 @@ def _reading(block: Block, load: Load, place: Load, known: dict[str, Buffer]) ->
 
 
 def _only_load(func: Func, block: Block, buffer: str) -> Load:
-    """The single load of a buffer in an elementwise block."""
+    """The single load of a buffer in a block that computes one element at each point."""
     body = block.body
     found = {x for x in loads(body.value) if x.buffer == buffer} if isinstance(body, Store) else ()
-    plain = block.init is None and all(it.kind == "S" for it in block.iters)
-    if len(found) != 1 or not plain or buffer in written(block):
+    if len(found) != 1 or block.init is not None or buffer in written(block):
         message = f'block "{block.name}" does not read {buffer!r} in one way at each point'
         raise refuse(func, "reindex-cache-read.block", message, block)
     return next(iter(found))

@@ -134,6 +134,25 @@ class SimtTimes:
 
 
 @node
+class ThinTimes:
+    """Products of few rows: launches, a wait for memory, and what it gives of its peak rate.
+
+    A line that a warp loads takes the L1 `load_cycles`, or as long as `l1_bytes` a cycle take. A
+    warp alone issues an instruction every `issue_cycles`. Of waits, work in an SM and memory, the
+    longest hides all but a share of the others, which is `exposed`.
+    """
+
+    us_launch: float
+    us_latency: float
+    us_second_launch: float
+    memory_share: float
+    load_cycles: float
+    l1_bytes: float
+    issue_cycles: float
+    exposed: float
+
+
+@node
 class Occupancy:
     """Threads, or thread blocks, of an SM that keep it busy, for each kind of kernel.
 

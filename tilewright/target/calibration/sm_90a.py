@@ -18,6 +18,7 @@ from tilewright.target.calibration.gpu import (
     SimtTimes,
     TensorCoreTileTime,
     TensorCoreTimes,
+    ThinTimes,
 )
 
 MMA_RATE_PER_SM = 989e12 / 132
@@ -115,6 +116,17 @@ SIMT = SimtTimes(
     shared_epilogue_min_n=1024,
     im2col_k_tile=0.1e-6,
     im2col_step=0.025e-6,
+)
+
+THIN = ThinTimes(
+    us_launch=0.5,
+    us_latency=0.5,
+    us_second_launch=2.0,
+    memory_share=0.85,
+    load_cycles=2.0,
+    l1_bytes=64.0,
+    issue_cycles=4.0,
+    exposed=0.5,
 )
 
 OCCUPANCY = Occupancy(

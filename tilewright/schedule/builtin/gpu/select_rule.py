@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tilewright.arith.expr import Const, Expr, Load, Select
+from tilewright.core.dtypes import F32
 from tilewright.ir.loop.nodes import Block, Func
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import (
@@ -35,7 +36,13 @@ from tilewright.schedule.builtin.gpu.gemm.select_tensor_core_tile import (
 )
 from tilewright.schedule.builtin.gpu.gemm.simt import schedule_simt
 from tilewright.schedule.builtin.gpu.gemm.tensor_core import schedule_tensor_core
-from tilewright.schedule.builtin.gpu.gemm.thin import ThinPlan, plan_thin, schedule_thin
+from tilewright.schedule.builtin.gpu.gemm.thin import schedule_thin
+from tilewright.schedule.builtin.gpu.gemm.thin_plan import (
+    ThinPlan,
+    plan_thin,
+    thin_product,
+    thin_us,
+)
 from tilewright.schedule.builtin.gpu.gemm.transpose_operands import transpose_operands
 from tilewright.schedule.builtin.gpu.injective import schedule_injective
 from tilewright.schedule.builtin.gpu.opaque import schedule_opaque
@@ -281,7 +288,7 @@ def _schedule_one_sum(
     graph = without(block_graph(sch.func), done)
     if not spatial(graph.block(name)) or not _same_elements(graph, _position(graph, name)):
         return ""
-    thin = plan_thin(graph.block(name), graph.buffers, target) if products else None
+    thin = _plan_thin(graph, graph.block(name), target) if products else None
     if products and thin is None:
         transpose_operands(sch, name, target)
         graph = without(block_graph(sch.func), done)
@@ -310,12 +317,25 @@ def _schedule_one_sum(
     return "thread_per_element"
 
 
+def _plan_thin(graph: BlockGraph, block: Block, target: GpuTarget) -> ThinPlan | None:
+    """All rows at once, where that is faster than tiles on CUDA cores."""
+    made, last = ([it.extent for it in spatial(b)] for b in (block, graph.blocks[-1]))
+    product = thin_product(block, graph.buffers)
+    if product is None or made != last:
+        return None
+    plan, tiles = plan_thin(product, target), simt_tiles_of(block, target)
+    if plan is None or tiles is None or product.bytes < F32.bytes:
+        return plan
+    faster = thin_us(plan, product, target) < tiles.seconds(tiles.default) * 1e6
+    return plan if faster else None
+
+
 def _schedule_product(
     sch: Schedule, name: str, found: SimtTiles | TensorCoreTiles | ThinPlan, target: GpuTarget
 ) -> None:
     """One product, by tiles or all rows at once."""
     if isinstance(found, ThinPlan):
-        schedule_thin(sch, name, found)
+        schedule_thin(sch, name, found, target)
     elif isinstance(found, TensorCoreTiles):
         schedule_tensor_core(sch, name, found, target)
     else:

@@ -1,114 +1,154 @@
-"""Products of few rows with a K-major matrix, whose every element is read once.
+"""Products of few rows with a matrix that is read once, most of a step's bytes at a time.
 
-    grid: columns
-      thread (warp, lane): s[m, n] += A[m, k] * B[n, k]        k = lane, lane + 32, ...
-      allreduce (lane):    t[m, n] = sum of s[m, n]            shared
-      thread (m, n):       result = epilogue(t)
+    grid: (part of K, columns)
+      for steps of K
+        thread (group, lane): b = B[n, k], a = A[m, k]       registers: all loads of a step
+        thread (group, lane): s[m, n] += a * b               k = lane, lane + lanes, ...
+      allreduce (lane):       t[m, n] = sum of s[m, n]       shared
+      thread (m, n):          result = epilogue(t)
 
-A warp has some columns and all rows: a lane reads neighbours along K of each, in vectors where rows
-are aligned, and a step has several of them in flight. K is rounded up to whole steps.
+A thread has all rows of some columns. Where B is K-major, lanes go along K. Where it is N-major,
+they go along columns, neighbours in a vector, and groups along K:
+
+        thread (group, lane): s[m, vector] += a * b          k = group * vectors, ...
+      thread (m, n):          t[m, n] = sum of the groups' s[m, n]
+
+A step that reaches beyond K leaves out what is there by guards, which are around loads or around
+arithmetic: no load waits for another one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.arith.expr import as_int
-from tilewright.core.node import node
-from tilewright.ir.loop.nodes import Block, Buffer
-from tilewright.ir.loop.thread_mapping import WARP_SIZE
-from tilewright.schedule.analysis.blocks import block_graph, reductions
-from tilewright.schedule.analysis.gemm import is_k_major, match_gemm, operand_load
-from tilewright.schedule.builtin.gpu.thread_per_element import bind_threads, own_loops
+from tilewright.schedule.analysis.blocks import block_graph
+from tilewright.schedule.analysis.gemm import match_gemm, operand_load
+from tilewright.schedule.builtin.gpu.gemm.thin_plan import ThinPlan
+from tilewright.schedule.builtin.gpu.thread_per_element import (
+    bind_threads,
+    own_loops,
+    schedule_sum,
+)
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
-
-# The most rows, and the rows from which tensor cores are as fast where B's rows are aligned.
-MAX_ROWS, TENSOR_CORE_ROWS = 8, 4
-# The shortest K.
-MIN_K = 256
-# Warps of a block, and the fewest of an SM.
-WARPS, MIN_WARPS_PER_SM = 4, 4
-# Columns of a warp, from the most on.
-COLUMNS = (4, 2, 1)
-# The bytes that a lane has in flight, in no more vectors of a column than so many.
-BYTES_IN_FLIGHT, MAX_VECTORS = 128, 16
+from tilewright.target.gpu import GpuTarget
 
 
-@node
-class ThinPlan:
-    """The `columns` of a warp, and the vectors of `width` elements of a lane in each step."""
-
-    columns: int
-    width: int
-    vectors: int
-
-
-def plan_thin(block: Block, buffers: dict[str, Buffer], target: GpuTarget) -> ThinPlan | None:
-    """The plan for a product of few rows, `None` if a block is none or is better off without."""
-    gemm = match_gemm(block)
-    if gemm is None or gemm.batch or len(gemm.k) > 1 or len(gemm.m) > 1 or len(gemm.n) > 1:
-        return None
-    m, n, k = (as_int(axes[0].extent) for axes in (gemm.m, gemm.n, gemm.k))
-    loads = [operand_load(x) for x in (gemm.a, gemm.b)]
-    along = is_k_major(block, buffers, "a") and is_k_major(block, buffers, "b")
-    if not (m and n and k and along) or any(x.mask is not None for x in loads):
-        return None
-    if m > MAX_ROWS or k < MIN_K:
-        return None
-    elements = VECTOR_BYTES // loads[1].dtype.bytes
-    aligned = k % elements == 0
-    if aligned and loads[1].dtype.bits < 32 and m >= TENSOR_CORE_ROWS:
-        return None
-    warps = target.sm_count * MIN_WARPS_PER_SM
-    columns = next((c for c in COLUMNS if n >= c * warps and n % c == 0), None)
-    if columns is None:
-        return None
-    width = elements if aligned else 1
-    vectors = BYTES_IN_FLIGHT // (columns * width * loads[1].dtype.bytes)
-    return ThinPlan(columns, width, min(vectors, MAX_VECTORS))
-
-
-def schedule_thin(sch: Schedule, name: str, plan: ThinPlan) -> None:
+def schedule_thin(sch: Schedule, name: str, plan: ThinPlan, target: GpuTarget) -> None:
     """Schedule a product and its epilogue."""
-    reader = block_graph(sch.func).blocks[-1].name
-    step = WARP_SIZE * plan.width * plan.vectors
-    block = block_graph(sch.func).block(name)
-    gemm = match_gemm(block)
-    assert gemm is not None
-    sch.pad_reduction(name, reductions(block)[-1].name, step)
-    copy = str(sch.cache_read(name, operand_load(gemm.b).buffer, "register"))
-    *rows, columns = own_loops(sch, block_graph(sch.func).block(reader))
-    grid, inner = sch.split(columns, [None, WARPS * plan.columns])
-    sch.reorder(grid, *rows, inner)
-    sch.compute_at(name, grid)
-    *own_rows, across, depth = own_loops(sch, block_graph(sch.func).block(name))
-    warp, column = sch.split(across, [WARPS, plan.columns])
-    k0, *within, lane, element = sch.split(depth, [None, plan.vectors, WARP_SIZE, plan.width])
-    sch.reorder(k0, warp, lane, *within, *own_rows, column, element)
-    partial = str(sch.rfactor(name, lane))
-    sch.set_scope(block_graph(sch.func).block(partial).writes[0].buffer, "register")
-    init = sch.decompose_reduction(partial, k0)
-    _on_lanes(sch, [warp, lane], [*within, *own_rows, column, element])
-    first, second, *others = own_loops(sch, block_graph(sch.func).block(init))
-    _on_lanes(sch, [first, second], others)
-    across, depth = sch.compute_at(copy, k0)
-    warp, column = sch.split(across, [WARPS, plan.columns])
-    *within, lane, element = sch.split(depth, [plan.vectors, WARP_SIZE, plan.width])
-    sch.reorder(warp, lane, *within, column, element)
-    _on_lanes(sch, [warp, lane], [*within, column])
-    (sch.vectorize if plan.width > 1 else sch.unroll)(element)
-    summed = block_graph(sch.func).block(name)
-    sch.set_scope(summed.writes[0].buffer, "shared")
-    own_warp, *others, lanes = own_loops(sch, summed)
-    sch.bind(lanes, "allreduce")
-    _on_lanes(sch, [own_warp], others)
-    sch.bind(sch.fuse(*rows, inner), "thread")
+    order = _schedule_along_k if plan.along_k else _schedule_along_n
+    if plan.part is None:
+        order(sch, plan, name, block_graph(sch.func).blocks[-1].name)
+        return
+    *_, depth = own_loops(sch, block_graph(sch.func).block(name))
+    number, _ = sch.split(depth, [None, plan.part])
+    part = str(sch.rfactor(name, number, own_start=True))
+    order(sch, plan, part, str(sch.cache_write(part, "global")))
+    schedule_sum(sch, name, target, parts=True)
+
+
+def _schedule_along_k(sch: Schedule, plan: ThinPlan, name: str, reader: str) -> None:
+    """Lanes along K: the sum of a column is theirs together."""
+    copy, left = _read_ahead(sch, name)
+    grid, *points = _blocks(sch, name, reader, plan.across)
+    *rows, across, depth = own_loops(sch, block_graph(sch.func).block(name))
+    group, column = sch.split(across, [plan.groups, plan.columns])
+    step, vector, lane, element = sch.split(depth, [None, plan.vectors, plan.lanes, plan.width])
+    sch.reorder(step, group, lane, vector, column, *rows, element)
+    part = str(sch.rfactor(name, lane))
+    kept = 2 if plan.columns > 1 else 1  # loops of one iteration are not repeated
+    first = _begin(sch, part, step)
+    _on_threads(sch, first[:-kept], first[-kept:])
+    _on_threads(sch, [group, lane], [vector, column, *rows, element])
+    across, depth = sch.compute_at(copy, step)
+    group, column = sch.split(across, [plan.groups, plan.columns])
+    vector, lane, element = sch.split(depth, [plan.vectors, plan.lanes, plan.width])
+    sch.reorder(group, lane, vector, column, element)
+    _on_threads(sch, [group, lane], [vector, column], [element] if plan.width > 1 else [])
+    sch.reindex_cache_read(part, left, "register")
+    total = block_graph(sch.func).block(name)
+    sch.set_scope(total.writes[0].buffer, "shared")
+    *own, lane = own_loops(sch, total)
+    sch.bind(lane, "allreduce")
+    _on_threads(sch, own[:-kept], own[-kept:])
+    bind_threads(sch, points)
     sch.bind(grid, "grid")
 
 
-def _on_lanes(sch: Schedule, threads: Sequence[str], own: Sequence[str]) -> None:
-    """Loops over warps and lanes, and those of each thread."""
+def _schedule_along_n(sch: Schedule, plan: ThinPlan, name: str, reader: str) -> None:
+    """Lanes along columns: groups of threads have other terms of each."""
+    ahead, left = _read_ahead(sch, name)
+    *_, depth = own_loops(sch, block_graph(sch.func).block(name))
+    _, group, vector = sch.split(depth, [None, plan.groups, plan.vectors])
+    part = str(sch.rfactor(name, group, own_start=True))
+    sums = block_graph(sch.func).block(part).writes[0].buffer
+    copy = str(sch.cache_read(name, sums, "shared"))
+    grid, *points = _blocks(sch, name, reader, plan.across)
+    for nest in (copy, part):
+        sch.compute_at(nest, grid)
+    own = own_loops(sch, block_graph(sch.func).block(part))
+    kept = 2 if plan.vectors > 1 else 1  # loops of one iteration are not repeated
+    (group, *rows, across), (step, *vectors) = own[:-kept], own[-kept:]
+    lane, *element = _lanes(sch, across, plan)
+    sch.reorder(step, group, lane, *vectors, *rows, *element)
+    first = _begin(sch, part, step)
+    _on_threads(sch, first[:2], first[2:3], first[3:])
+    _on_threads(sch, [group, lane], [*vectors, *rows], element)
+    depth, across = sch.compute_at(ahead, step)
+    group, vector = sch.split(depth, [plan.groups, plan.vectors])
+    lane, *element = _lanes(sch, across, plan)
+    sch.reorder(group, lane, vector, *element)
+    _on_threads(sch, [group, lane], [vector], element)
+    sch.reindex_cache_read(part, left, "register")
+    group, *rows, across = own_loops(sch, block_graph(sch.func).block(copy))
+    lane, *element = _lanes(sch, across, plan)
+    sch.reorder(group, lane, *rows, *element)
+    _on_threads(sch, [group, lane], rows, element)
+    total = block_graph(sch.func).block(name)
+    sch.set_scope(total.writes[0].buffer, "shared")
+    *own, group = own_loops(sch, total)
+    sch.unroll(group)
+    bind_threads(sch, own)
+    bind_threads(sch, points)
+    sch.bind(grid, "grid")
+
+
+def _read_ahead(sch: Schedule, name: str) -> tuple[str, str]:
+    """Let a product read B from registers; also the name of A."""
+    gemm = match_gemm(block_graph(sch.func).block(name))
+    assert gemm is not None
+    left, right = (operand_load(x).buffer for x in (gemm.a, gemm.b))
+    return str(sch.cache_read(name, right, "register")), left
+
+
+def _lanes(sch: Schedule, across: str, plan: ThinPlan) -> list[str]:
+    """Columns as lanes, and the vector of each."""
+    return [*sch.split(across, [plan.lanes, plan.width])] if plan.width > 1 else [across]
+
+
+def _blocks(sch: Schedule, name: str, reader: str, columns: int) -> list[str]:
+    """Blocks of so many columns with all rows: their loop, and those of the reader in each."""
+    *parts, rows, across = own_loops(sch, block_graph(sch.func).block(reader))
+    grid, inner = sch.split(across, [None, columns])
+    sch.reorder(*parts, grid, rows, inner)
+    grid = str(sch.fuse(*parts, grid)) if parts else grid
+    sch.compute_at(name, grid)
+    return [grid, rows, inner]
+
+
+def _begin(sch: Schedule, part: str, outer: str) -> list[str]:
+    """The sums of threads are in registers, and begin in a nest of their own: its loops."""
+    block = block_graph(sch.func).block(part)
+    sch.set_scope(block.writes[0].buffer, "register")
+    init = f"{part}.init" if block.init is None else sch.decompose_reduction(part, outer)
+    return own_loops(sch, block_graph(sch.func).block(str(init)))
+
+
+def _on_threads(
+    sch: Schedule, threads: Sequence[str], own: Sequence[str], vectors: Sequence[str] = ()
+) -> None:
+    """Loops over threads, and those of each thread."""
     bind_threads(sch, threads)
     for loop in own:
         sch.unroll(loop)
+    for loop in vectors:
+        sch.vectorize(loop)
