@@ -122,6 +122,12 @@ _LARGE_ATTENTIONS: tuple[tuple[int, int, int, int, int, int, str], ...] = (
     (1, 4, 4, 300, 300, 256, "causal"),
     (1, 4, 4, 264, 264, 40, "causal"),
 )
+# In f32.
+_SIMT_ATTENTIONS: tuple[tuple[int, int, int, int, int, int, str], ...] = (
+    (1, 4, 2, 200, 333, 64, ""),
+    (1, 4, 4, 256, 256, 40, "causal"),
+    (1, 4, 4, 130, 200, 36, "masked"),
+)
 _ROWS = {
     "softmax odd": "(T[30, 771] x) => (T[30, 771] y) { y = Softmax <axis=-1> (x) }",
     "softmax wide": "(T[2, 40000] x) => (T[2, 40000] y) { y = Softmax <axis=-1> (x) }",
@@ -183,6 +189,7 @@ def all_watched() -> tuple[Watched, ...]:
         *(Watched(Kind(name, text), FEW) for name, text in _INTEGERS.items() if "large" in name),
         *_of_types(dict(map(_attention, _ATTENTIONS)), ("f16",)),
         *_of_types(dict(map(_attention, _LARGE_ATTENTIONS)), ("bf16",), FEW),
+        *_of_types(dict(map(_attention, _SIMT_ATTENTIONS)), ("f32",), FEW),
         *_of_types(_ROWS, ("f32", "f16")),
         *(Watched(Kind(n, KERNELS[n])) for n in KERNELS if "float[" in KERNELS[n]),
         *(

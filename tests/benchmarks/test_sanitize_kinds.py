@@ -37,6 +37,7 @@ WORDS = {
     "attention 1 8 2 1 1000 128 f16": ("gpu.attention parts.o", "roles"),
     "attention 1 4 2 200 333 80 bf16, 4 SMs": ("roles tma_load _of_several", "parts.o"),
     "attention 1 4 4 300 300 256 causal bf16, 4 SMs": ("roles wgmma_bf16_256_rs", ""),
+    "attention 1 4 4 256 256 40 causal f32, 4 SMs": ("gpu.thread_blocks at.work", "gpu.gemm"),
     "softmax wide f32": ("gpu.rowwise allreduce", ""),
     "sum of long columns f32": ("gpu.columns", ""),
     "cumsum long f16": ("gpu.thread_blocks allreduce", ""),

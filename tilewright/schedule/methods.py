@@ -124,7 +124,7 @@ class PrimitiveMethods(ABC):
         self._step("tensorize", block, intrinsic)
 
     def tile_attention(self, rows: int, keys: int, parts: int = 1) -> None:
-        """Have attention in tiles of rows and keys for tensor cores, the keys in so many parts."""
+        """Have attention in tiles of rows and keys, the keys in so many parts."""
         self._step("tile_attention", rows, keys, *([] if parts == 1 else [parts]))
 
     def to_gemm(

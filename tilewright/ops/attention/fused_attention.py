@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewright.arith.expr import Expr, const, product
-from tilewright.core.dtypes import BF16, BOOL, F16, DType
+from tilewright.core.dtypes import BOOL, DType
 from tilewright.ir.graph.text import print_attrs
 from tilewright.ir.loop.annotations import ATTENTION
 from tilewright.ir.loop.nodes import Func
@@ -69,10 +69,8 @@ def _fused_attention_loops(
     attrs: FusedAttentionAttrs, ins: Sequence[TensorType | None], outs: Sequence[TensorType]
 ) -> Func:
     problem = Problem(attrs, tuple(ins), outs[0])
+    # GPUs have other blocks, see `tiled_loops.py`; `stated_problem.py` reads this.
     func = flash_attention_func(problem)
-    # Tensor cores have other blocks, see `tiled_loops.py`; `stated_problem.py` reads this.
-    if problem.out.dtype not in (BF16, F16):
-        return func
     return replace(func, annotations=((ATTENTION.key, print_attrs(attrs)),))
 
 

@@ -29,7 +29,7 @@ from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.passes.attention.causal_masks import causal_offset
-from tilewright.passes.attention.fits_tensor_cores import fits_tensor_cores
+from tilewright.passes.attention.gpu_attention import is_fused
 from tilewright.passes.attention.unbroadcast_masks import Masks
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
@@ -43,11 +43,11 @@ Fits = Callable[[Problem], bool]
 
 
 def fuse_attention(graph: Graph, context: PassContext) -> Graph:
-    """Make attention, whatever its spelling, one operator; on a GPU what tensor cores compute."""
+    """Make attention, whatever its spelling, one operator; on a GPU where that pays."""
     if not any(n.op == "softmax" for n in graph.nodes):
         return graph
     target = context.target
-    fits = partial(fits_tensor_cores, target) if isinstance(target, GpuTarget) else None
+    fits = partial(is_fused, target) if isinstance(target, GpuTarget) else None
     return rewrite_graph(graph, partial(_formed, fits, Masks()))
 
 

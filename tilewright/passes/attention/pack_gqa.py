@@ -19,7 +19,7 @@ from tilewright.arith.simplify import prove
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
-from tilewright.passes.attention.fits_tensor_cores import TILE_ROWS, fits_tensor_cores
+from tilewright.passes.attention.gpu_attention import TILE_ROWS, fits_tensor_cores
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.gpu import GpuTarget

@@ -235,7 +235,7 @@ def _plan(
     shapes = [[loop_extent(sch, loop) for loop in own_loops(sch, b)] for b in products]
     dtype = str(operand_load(found[0].b).dtype)
     mma = target.warp_mma(dtype)
-    assert mma is not None  # `passes/attention/fits_tensor_cores.py` looks
+    assert mma is not None  # `passes.attention.gpu_attention.py` looks
     use_wgmma = target.warpgroup_mma(dtype) is not None and all(map(_fits_wgmma, shapes))
     if use_wgmma:
         use_wgmma = sch.choose("wgmma", True, lambda: (False, True))

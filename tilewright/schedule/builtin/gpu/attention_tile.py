@@ -17,10 +17,12 @@ from tilewright.arith.expr import as_int
 from tilewright.ops.attention.problem import Problem
 from tilewright.ops.attention.stated_problem import problem_of
 from tilewright.ops.attention.tiled_loops import GROUPED_ROWS, WIDTHS, padded
-from tilewright.passes.attention.fits_tensor_cores import (
+from tilewright.passes.attention.gpu_attention import (
+    SIMT_ROWS,
     TILE_ROWS,
     VECTOR_ELEMENTS,
     fits_tensor_cores,
+    fits_threads,
 )
 from tilewright.schedule.builtin.gpu.attention_cost import AttentionTile, AttentionWork
 from tilewright.schedule.schedule import Schedule
@@ -41,6 +43,8 @@ WARP_SPECIALIZED_WIDTH, MASKED_WIDTH = 128, 192
 WARP_ROWS = 16
 # Thread blocks for each SM where it is unknown how long they take.
 SPLIT_BLOCKS = 2
+# The keys of a step in f32.
+SIMT_KEYS = 64
 # The words of a vector.
 VECTOR_WORDS = VECTOR_BYTES // 4
 
@@ -51,6 +55,8 @@ Tile = tuple[int, int, int]
 def choose_tile(sch: Schedule, target: GpuTarget) -> None:
     """Give a function that says it computes attention its tile, if tensor cores can compute it."""
     p = problem_of(sch.func)
+    if p is not None and fits_threads(target, p):
+        sch.tile_attention(SIMT_ROWS, SIMT_KEYS)
     if p is None or not fits_tensor_cores(target, p):
         return
     costs = tile_costs(target, p)

@@ -1,4 +1,4 @@
-"""Attention becomes one operator on a GPU where tensor cores compute it."""
+"""Which attention becomes one operator on a GPU."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from tests.for_each import for_each
 from tests.passes.contexts import ON_GPU
+from tilewright.arith.expr import Var
 from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import tensor
@@ -13,9 +14,10 @@ from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
-from tilewright.passes.attention.fits_tensor_cores import fits_tensor_cores
 from tilewright.passes.attention.fuse_attention import fuse_attention
-from tilewright.target.registry import resolve_gpu
+from tilewright.passes.attention.gpu_attention import fits_tensor_cores, fits_threads
+from tilewright.target.gpu import with_tf32
+from tilewright.target.registry import CUDA, resolve_gpu
 
 
 def _model(
@@ -54,3 +56,31 @@ def test_without_instructions_for_its_type_there_is_none() -> None:
 )
 def test_what_has_no_tile_stays(graph: Graph) -> None:
     assert not _attention(graph)
+
+
+@for_each(
+    ("queries", "size", "heads", "fused"),
+    [
+        (1024, 64, 32, True),
+        (300, 40, 64, True),
+        (1024, 32, 8, False),  # two products keep more SMs busy
+        (40, 64, 512, False),
+        (1024, 66, 32, False),
+        (1024, 68, 32, False),
+        (1024, 64, 12, False),
+        (1024, 64, 13, True),
+        (Var("I"), 64, 64, False),
+    ],
+)
+def test_in_f32_there_are_blocks_enough(
+    queries: object, size: int, heads: int, fused: bool
+) -> None:
+    assert bool(_attention(_model(queries, size, F32, heads))) == fused
+
+
+def test_products_on_tensor_cores_stay_two() -> None:
+    """TF32 is faster than threads are."""
+    shape = tensor(F32, 64, 1024, 64)
+    problem = Problem(FusedAttentionAttrs(), (shape, shape, shape), shape)
+    assert fits_threads(resolve_gpu(CUDA), problem)
+    assert not fits_threads(with_tf32(resolve_gpu(CUDA)), problem)
