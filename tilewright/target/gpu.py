@@ -11,6 +11,8 @@ _KIB, _MIB = 1024, 1024 * 1024
 _WARP_M = 16
 VECTOR_BYTES = 16
 """The widest access of a thread: one load or store of four words."""
+SECTOR_BYTES = 32
+"""What the L2 reads at a time."""
 INSTRUCTIONS = {
     "ldmatrix": "a warp reads matrices of 8 x 8 from shared memory, as operands of `mma.sync`",
     "cp.async": "a thread copies from global to shared memory, past its registers",

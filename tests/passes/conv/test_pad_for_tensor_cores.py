@@ -83,7 +83,7 @@ def _made(
 
 @for_each(
     ("channels", "dtype", "layout", "wide"),
-    [(129, F32, "channels_first", 144), (129, F16, "channels_last", 136)],
+    [(129, F32, "channels_first", 144), (129, F16, "channels_last", 144)],
 )
 def test_who_computes_channels_writes_some_more(
     channels: int, dtype: DType, layout: str, wide: int
@@ -97,7 +97,19 @@ def test_who_computes_channels_writes_some_more(
 def test_channels_of_many_terms_and_filters_are_copied(made: str) -> None:
     after = _padded(_made(129, made, F16, "channels_last", filters=16))
     assert [n.op for n in after.nodes[-2:]] == ["pad", "conv"]
-    assert 136 in {as_int(d) for d in after.tensor_type(after.nodes[-2].name).shape}
+    assert 144 in {as_int(d) for d in after.tensor_type(after.nodes[-2].name).shape}
+
+
+@for_each(("stride", "filters", "padded"), [(1, 512, True), (1, 256, False), (2, 512, False)])
+def test_pixels_become_whole_sectors_where_many_filters_share_them(
+    stride: int, filters: int, padded: bool
+) -> None:
+    """Every second pixel begins with a sector anyway."""
+    graph = _made(136, "", F16, "channels_last", stride=stride, kernel=3, filters=filters)
+    after = pad_for_tensor_cores(graph, ON_GPU)
+    assert [n.op for n in after.nodes] == (["pad", "conv"] if padded else ["conv"])
+    if padded:
+        assert 144 in {as_int(d) for d in after.tensor_type(after.nodes[0].name).shape}
 
 
 @for_each(

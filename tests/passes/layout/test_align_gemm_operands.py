@@ -31,23 +31,23 @@ def _product(
 
 
 @for_each(
-    ("graph", "ops"),
+    ("graph", "ops", "k"),
     [
-        (_product(16, 16, 130), ["pad", "pad", "matmul"]),
-        (_product(16, 19, 130), ["pad", "pad", "matmul", "slice"]),
-        (_product(16, 19, 136), ["pad", "matmul", "slice"]),
-        (_product(17, 24, 131, transposed=True), ["pad", "pad", "transpose", "matmul"]),
-        (_product(16, 16, 129, constant=True), ["pad", "matmul"]),
-        (_product(8, 16, 129, constant=True), ["pad", "matmul"]),
+        (_product(16, 16, 129), ["pad", "pad", "matmul"], "144"),
+        (_product(16, 19, 129), ["pad", "pad", "matmul", "slice"], "144"),
+        (_product(16, 19, 136), ["pad", "matmul", "slice"], "136"),
+        (_product(17, 24, 131, transposed=True), ["pad", "pad", "transpose", "matmul"], "144"),
+        (_product(16, 16, 129, constant=True), ["pad", "matmul"], "144"),
+        (_product(8, 16, 129, constant=True), ["pad", "matmul"], "144"),
     ],
 )
-def test_a_long_k_becomes_whole_vectors(graph: Graph, ops: list[str]) -> None:
+def test_a_long_k_becomes_whole_sectors(graph: Graph, ops: list[str], k: str) -> None:
     after = dce(align_gemm_operands(graph, ON_GPU), ON_GPU)
     verify_graph(after)
     check_types(after)
     assert [n.op for n in after.nodes] == ops
     (product,) = (n for n in after.nodes if n.op == "matmul")
-    assert str(after.tensor_type(product.inputs[0]).shape[-1]) == "136"
+    assert str(after.tensor_type(product.inputs[0]).shape[-1]) == k
     assert align_gemm_operands(after, ON_GPU) is after
     inputs = random_inputs(graph)
     found, right = run_graph(after, inputs), run_graph(graph, inputs)
@@ -61,11 +61,27 @@ def test_a_long_k_becomes_whole_vectors(graph: Graph, ops: list[str]) -> None:
     [
         _product(16, 16, 136),  # whole vectors already
         _product(16, 16, 36),  # a short K
-        _product(3, 16, 130),  # few rows, which tensor cores are not for
-        _product(4, 16, 130),  # eight rows: a copy would take as long as the product
-        _product(16, 8, 130),
-        _product(16, 16, 130, F32),
+        _product(3, 16, 129),  # few rows, which tensor cores are not for
+        _product(4, 16, 129),  # eight rows: a copy would take as long as the product
+        _product(16, 8, 129),
+        _product(16, 16, 129, F32),
     ],
 )
 def test_others_stay(graph: Graph) -> None:
     assert align_gemm_operands(graph, ON_GPU) is graph
+
+
+@for_each(
+    ("graph", "copied"),
+    [
+        (_product(20, 4000, 1004, transposed=True), False),
+        (_product(350, 3000, 1002, transposed=True), True),
+        (_product(20, 4000, 1003, transposed=True), True),  # no words
+        (_product(2, 1154, 948), False),
+        (_product(500, 1002, 1000), True),
+        (_product(20, 4000, 1004, constant=True), True),  # of which one is small
+    ],
+)
+def test_few_rows_of_words_stay_as_they_lie(graph: Graph, copied: bool) -> None:
+    """As long as copies take longer than the product."""
+    assert (align_gemm_operands(graph, ON_GPU) is not graph) == copied

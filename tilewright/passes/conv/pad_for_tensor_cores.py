@@ -7,16 +7,20 @@
 Then all loads are vectors, each within one pixel. The additional products cost less than scalar
 loads. The producer of the image, or of one part of a concatenation, writes it padded; for sums of
 many terms in 16 or 8 bits it is copied, if need be. In f32 a few additional channels make
-reductions that can be split.
+reductions that can be split. In 16 bits, pixels of whole sectors (16 channels) come faster: those
+that are padded get as many, and others where that saves more than a copy takes.
 """
 
 from __future__ import annotations
+
+from functools import partial
+from math import prod
 
 import numpy as np
 
 from tilewright.arith.expr import as_int, const
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.types import Shape
+from tilewright.ir.types import TYPICAL_SIZE, Shape
 from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs
 from tilewright.ops.elementwise.define import is_pointwise
 from tilewright.ops.registry import get_op
@@ -24,7 +28,7 @@ from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
-from tilewright.target.gpu import VECTOR_BYTES
+from tilewright.target.gpu import SECTOR_BYTES, VECTOR_BYTES, GpuTarget
 
 # Terms of a sum that are worth an instruction on matrices.
 MIN_TERMS = 32
@@ -34,6 +38,9 @@ MIN_COPIED_TERMS, MIN_COPIED_FILTERS = 128, 16
 # added to one that is there: by bits of an element.
 MULTIPLES = {8: (16, 1 / 4), 16: (8, 1 / 4), 32: (16, 1 / 8)}
 
+# What pixels of whole sectors save of a convolution, as a part of its time at peak rate (measured).
+SECTOR_SHARE = 0.3
+
 
 def pad_for_tensor_cores(graph: Graph, context: PassContext) -> Graph:
     """Give the first convolution of an image, in 16 or 8 bits, as many channels as a vector has.
@@ -41,11 +48,13 @@ def pad_for_tensor_cores(graph: Graph, context: PassContext) -> Graph:
     Others, and a product of what is joined, get as many more as are whole vectors, where somebody
     computes them that can write zeros as well.
     """
-    return rewrite_graph(graph, _rule, of=("conv", "conv_i32acc", "matmul"))
+    target = context.target
+    assert isinstance(target, GpuTarget)
+    return rewrite_graph(graph, partial(_rule, target), of=("conv", "conv_i32acc", "matmul"))
 
 
-def _rule(g: Rewriter, n: Node) -> str | None:
-    return _joined(g, n) if n.op == "matmul" else _image(g, n)
+def _rule(target: GpuTarget, g: Rewriter, n: Node) -> str | None:
+    return _joined(g, n) if n.op == "matmul" else _image(target, g, n)
 
 
 def _joined(g: Rewriter, n: Node) -> str | None:
@@ -80,7 +89,7 @@ def _writes_anywhere(g: Rewriter, value: str) -> bool:
     return made is not None and get_op(made.op).kind == "injective" and g.use_count(value) == 1
 
 
-def _image(g: Rewriter, n: Node) -> str | None:
+def _image(target: GpuTarget, g: Rewriter, n: Node) -> str | None:
     attrs = n.attrs
     if not isinstance(attrs, ConvAttrs) or isinstance(attrs, ConvTransposeAttrs):
         return None
@@ -88,7 +97,7 @@ def _image(g: Rewriter, n: Node) -> str | None:
     if attrs.groups != 1 or weights is None or weights[0].size < MIN_TERMS:
         return None
     axis = x.rank - 1 if attrs.layout == "channels_last" else 1
-    missing = _missing(g, n, weights, as_int(x.shape[axis]), attrs)
+    missing = _missing(target, g, n, weights, as_int(x.shape[axis]), attrs)
     if not missing:
         return None
     before, after = [const(0)] * x.rank, [const(0)] * x.rank
@@ -99,7 +108,12 @@ def _image(g: Rewriter, n: Node) -> str | None:
 
 
 def _missing(
-    g: Rewriter, n: Node, weights: np.ndarray, channels: int | None, attrs: ConvAttrs
+    target: GpuTarget,
+    g: Rewriter,
+    n: Node,
+    weights: np.ndarray,
+    channels: int | None,
+    attrs: ConvAttrs,
 ) -> int:
     """How many channels a convolution is to get besides those that it has."""
     x = g.type(n.inputs[0])
@@ -111,6 +125,9 @@ def _missing(
         return vector - channels if fits else 0
     multiple, most = MULTIPLES[x.dtype.bits]
     missing = -channels % multiple
+    sectors = -channels % (SECTOR_BYTES // x.dtype.bytes)
+    if x.dtype.bits == 16 and last and sectors <= most * channels:
+        missing = sectors if missing or _is_worth_sectors(target, n, weights, attrs) else 0
     pays = missing <= most * channels and (last or x.dtype.bits == 32)
     free = _writes_anywhere(g, n.inputs[0]) and _is_apart(g, n.inputs[0])
     worth = x.dtype.bits <= 16 and last and _is_worth_a_copy(weights)
@@ -119,6 +136,19 @@ def _missing(
 
 def _is_worth_a_copy(weights: np.ndarray) -> bool:
     return weights[0].size >= MIN_COPIED_TERMS and len(weights) >= MIN_COPIED_FILTERS
+
+
+def _is_worth_sectors(target: GpuTarget, n: Node, weights: np.ndarray, attrs: ConvAttrs) -> bool:
+    """Whether pixels of whole sectors save more time of a convolution than a copy takes.
+
+    With steps of two pixels all of a window begin with a sector.
+    """
+    if attrs.strides[-1] % 2 == 0 or not _is_worth_a_copy(weights):
+        return False
+    pixels = prod(as_int(size) or TYPICAL_SIZE for size in n.type.shape[:-1])
+    products = 2 * pixels * weights.size / target.mma_rate
+    copied = 2 * pixels * weights.shape[1] * n.type.dtype.bytes / target.memory_rate
+    return bool(SECTOR_SHARE * products > copied)
 
 
 def _is_apart(g: Rewriter, value: str) -> bool:

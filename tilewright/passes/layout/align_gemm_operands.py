@@ -1,15 +1,19 @@
 """Operands of products, padded with zeros to the 16 bytes that tensor cores load at a time (GPU).
 
     matmul(x[M, 623], y[623, N])   →   matmul(pad(x)[M, 624], pad(y)[624, N])
-    matmul(x[M, K], y[K, 310])     →   slice(matmul(x, pad(y)[K, 312]))[M, 310]
+    matmul(x[M, K], y[K, 310])     →   slice(matmul(x, pad(y)[K, 320]))[M, 310]
 
 Rows of 16-bit elements whose length is no multiple of eight cannot be loaded as vectors. Element by
-element, each k-tile waits for its loads: several times as long as the copies take.
+element, each k-tile waits for its loads: several times as long as the copies take. Copies have rows
+of whole sectors, 16 elements, or of whole lines, 64, where these are little more: the L2 gives SMs
+such rows two to three times as fast. A product of few rows takes less time than copies: where its
+rows are whole words, they are loaded as they lie.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -22,8 +26,12 @@ from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.ops.tensor.slicing import SliceAttrs
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
-from tilewright.target.gpu import VECTOR_BYTES
+from tilewright.target.gpu import SECTOR_BYTES, VECTOR_BYTES, GpuTarget
 
+# What a k-tile has of a row, and how much longer rows may become by whole ones of it.
+LINE_BYTES, MOST_MORE = 128, 1 / 16
+# What `cp.async` copies at least.
+WORD_BYTES = 4
 # Products that are worth copies of both operands: those that tensor cores compute, with the columns
 # of a tile and a K of two. At most `MAX_THIN` rows times one matrix are one pass over it, as a copy
 # of it is; that of a constant is made beforehand.
@@ -32,10 +40,12 @@ MIN_ROWS, MIN_COLUMNS, MIN_K, MAX_THIN = 4, 16, 128, 8
 
 def align_gemm_operands(graph: Graph, context: PassContext) -> Graph:
     """Pad products of 16-bit operands to whole vectors along K, and along N where rows lie so."""
-    return rewrite_graph(graph, _rule, of=("matmul",))
+    target = context.target
+    assert isinstance(target, GpuTarget)
+    return rewrite_graph(graph, partial(_rule, target), of=("matmul",))
 
 
-def _rule(g: Rewriter, n: Node) -> str | None:
+def _rule(target: GpuTarget, g: Rewriter, n: Node) -> str | None:
     if n.op != "matmul":
         return None
     x, y = (g.type(i) for i in n.inputs)
@@ -48,14 +58,34 @@ def _rule(g: Rewriter, n: Node) -> str | None:
     thin = y.rank == 2 and every <= MAX_THIN and g.constant_data(n.inputs[1]) is None
     few = rows < MIN_ROWS or thin
     few = few or (columns or TYPICAL_SIZE) < MIN_COLUMNS
-    vector = VECTOR_BYTES // x.dtype.bytes
-    more_k, more_n = -k % vector, -columns % vector if columns and _is_n_major(g, n) else 0
-    if few or not (more_k or more_n):
+    more_k = _missing(k, x.dtype.bytes)
+    more_n = _missing(columns, x.dtype.bytes) if columns and _is_n_major(g, n) else 0
+    if few or not (more_k or more_n) or _is_quicker_in_words(target, g, n, bool(more_k)):
         return None
     left = _with_zeros(g, n.inputs[0], {x.rank - 1: more_k})
     right = _with_zeros(g, n.inputs[1], {y.rank - 2: more_k, y.rank - 1: more_n})
     product = g.add("matmul", left, right, attrs=n.attrs)
     return product if not more_n else _first(g, product, n.type.shape)
+
+
+def _missing(size: int, element: int) -> int:
+    """The elements that a row of no whole vectors gets: up to a line, if few, or to a sector."""
+    if size * element % VECTOR_BYTES == 0:
+        return 0
+    lines, sectors = (-size % (unit // element) for unit in (LINE_BYTES, SECTOR_BYTES))
+    return lines if lines <= MOST_MORE * size else sectors
+
+
+def _is_quicker_in_words(target: GpuTarget, g: Rewriter, n: Node, both: bool) -> bool:
+    """Whether copies take longer than the product, whose rows can be loaded in words."""
+    x, y = (g.type(i) for i in n.inputs)
+    rows = [x.shape[-1], *([y.shape[-1]] if _is_n_major(g, n) else [])]
+    if any((as_int(size) or 0) * x.dtype.bytes % WORD_BYTES for size in rows):
+        return False
+    first, second = (prod(as_int(size) or TYPICAL_SIZE for size in t.shape) for t in (x, y))
+    products = 2 * first * (as_int(y.shape[-1]) or TYPICAL_SIZE)
+    copied = (first if both else 0) + (second if g.constant_data(n.inputs[1]) is None else 0)
+    return products / target.mma_rate < 2 * copied * x.dtype.bytes / target.memory_rate
 
 
 def _is_n_major(g: Rewriter, n: Node) -> bool:

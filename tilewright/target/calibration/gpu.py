@@ -49,8 +49,12 @@ class TensorCoreTimes:
     """GEMMs on tensor cores: the time of a k-tile of each tile, and of what is around them.
 
     TMA starts slower than copies by threads: an SM must have more than `tma_min_k_tiles`, and the
-    pipeline at most `tma_max_stages`. Where edge tiles are not full, threads copy them: a k-tile
-    takes `edge_factor` as long with one block on an SM, `edge_factor_multi` with more.
+    pipeline at most `tma_max_stages`. Where threads copy tiles that are not full, a k-tile takes
+    `edge_factor` as long. Before the first product, copies take the time of `fill_k_tiles`.
+
+    The L2 gives an SM so many bytes a microsecond of rows that begin with a sector, as other SMs
+    ask for the same ones (`l2_bytes_per_us`), and of rows that begin within a sector
+    (`l2_across_bytes_per_us`). Of up to half of the SMs, each takes `l2_half_share` of that time.
 
     `us_per_epilogue_call` is of a transcendental function, for each element of a thread;
     `us_per_store` of an element of the result; `us_per_wave` of each wave after the first;
@@ -58,10 +62,11 @@ class TensorCoreTimes:
 
     Persistent kernels start `us_persistent_start` later. With ping-pong, an epilogue call takes
     `us_per_pingpong_call` beside the mainloop of the other group, which hides part of the stores:
-    `pingpong_stores` of them are left. Stream-K hands over partial sums: `us_per_fixup_element`,
-    and `us_per_fixup_part` for each part of a tile; beyond `stream_k_max_tiles` an SM, blocks no
-    longer read the same operands at a time, and together these exceed the L2. Each of these
-    schedulers has tiles of its own: `multistage` (one tile a block), `persistent`, `stream_k`.
+    `pingpong_stores` of them are left; a group without another takes `pingpong_alone` times as
+    long. Stream-K hands over partial sums: `us_per_fixup_element`, and `us_per_fixup_part` for each
+    part of a tile; beyond `stream_k_max_tiles` an SM, blocks no longer read the same operands at a
+    time, and together these exceed the L2. Each of these schedulers has tiles of its own:
+    `multistage` (one tile a block), `persistent`, `stream_k`.
     """
 
     multistage: tuple[TensorCoreTileTime, ...]
@@ -70,7 +75,10 @@ class TensorCoreTimes:
     tma_min_k_tiles: int
     tma_max_stages: int
     edge_factor: float
-    edge_factor_multi: float
+    fill_k_tiles: float
+    l2_bytes_per_us: float
+    l2_across_bytes_per_us: float
+    l2_half_share: float
     us_per_epilogue_call: float
     us_per_store: float
     us_per_wave: float
@@ -79,6 +87,7 @@ class TensorCoreTimes:
     us_persistent_start: float
     us_per_pingpong_call: float
     pingpong_stores: float
+    pingpong_alone: float
     us_per_fixup_element: float
     us_per_fixup_part: float
     stream_k_max_tiles: int

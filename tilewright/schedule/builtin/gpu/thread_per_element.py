@@ -30,7 +30,7 @@ from tilewright.schedule.analysis.blocks import (
     uses,
 )
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
+from tilewright.target.gpu import SECTOR_BYTES, VECTOR_BYTES, GpuTarget
 
 # Threads of a block by default.
 THREADS = 256
@@ -38,8 +38,6 @@ THREADS = 256
 WIDTHS = (1, 2, 4, 8, 16)
 # Fewer partials than this are added in an unrolled loop.
 UNROLL_PARTS = 64
-# The bytes of a sector of memory.
-SECTOR_BYTES = 32
 # Reductions up to this length take little time, so that fewer threads are enough.
 SHORT_REDUCTION = 64
 

@@ -42,47 +42,47 @@ def chosen(
 
 
 @pytest.mark.parametrize(
-    ("sizes", "sides", "parts", "tma"),
+    ("sizes", "sides", "parts", "mainloop"),
     [
-        ((4096, 4096, 4096), (128, 256), 1, True),
-        ((1024, 1024, 1024), (64, 128), 1, False),
-        ((512, 3072, 768), (64, 192), 1, False),
-        ((4096, 768, 768), (128, 192), 1, False),
-        ((2048, 2048, 2048), (128, 256), 1, True),
-        ((128, 768, 3072), (64, 64), 4, False),
-        ((16, 64, 64), (16, 64), 1, False),
+        ((4096, 4096, 4096), (128, 256), 1, Mainloop.WARP_SPECIALIZED),
+        ((1024, 1024, 1024), (128, 64), 1, Mainloop.WARP_SPECIALIZED),
+        ((4096, 768, 768), (128, 192), 1, Mainloop.CP_ASYNC),
+        ((512, 512, 512), (64, 64), 1, Mainloop.CP_ASYNC),
+        ((128, 768, 3072), (64, 64), 4, Mainloop.CP_ASYNC),
+        ((16, 64, 64), (16, 64), 1, Mainloop.CP_ASYNC),
+        ((1000, 1000, 1000), (128, 128), 1, Mainloop.TMA),  # rows begin within sectors
+        ((987, 488, 5496), (128, 256), 4, Mainloop.TMA),
     ],
 )
 def test_what_was_measured_best_is_taken(
-    sizes: tuple[int, int, int], sides: tuple[int, int], parts: int, tma: bool
+    sizes: tuple[int, int, int], sides: tuple[int, int], parts: int, mainloop: Mainloop
 ) -> None:
     tile = chosen(*sizes)
     assert tile is not None
     assert (tile.block_m, tile.block_n, tile.split_k) == (*sides, parts)
-    assert (tile.mainloop is Mainloop.TMA) == tma
+    assert tile.mainloop is mainloop
 
 
 @pytest.mark.parametrize(
-    ("sizes", "block_n", "groups", "scheduler"),
+    ("sizes", "sides", "groups", "scheduler"),
     [
-        ((4096, 2304, 768), 192, 1, TileScheduler.PERSISTENT),
-        ((4096, 50257, 768), 192, 1, TileScheduler.PERSISTENT),
-        ((4096, 768, 3072), 192, 1, TileScheduler.PERSISTENT),
-        ((25088, 512, 128), 128, 2, TileScheduler.PERSISTENT),
-        ((512, 4096, 14336), 128, 1, TileScheduler.PERSISTENT),
-        ((4096, 768, 768), 192, 1, TileScheduler.DATA_PARALLEL),
-        ((4096, 4096, 4096), 256, 1, TileScheduler.DATA_PARALLEL),
-        ((1152, 4096, 8192), 256, 1, TileScheduler.STREAM_K),
-        ((768, 3328, 8640), 256, 1, TileScheduler.STREAM_K),
-        ((8192, 8192, 8192), 256, 1, TileScheduler.DATA_PARALLEL),
+        ((4096, 2304, 768), (128, 192), 1, TileScheduler.PERSISTENT),
+        ((4096, 50264, 768), (256, 128), 1, TileScheduler.PERSISTENT),
+        ((4096, 768, 3072), (128, 192), 1, TileScheduler.DATA_PARALLEL),
+        ((25088, 512, 128), (128, 128), 2, TileScheduler.PERSISTENT),
+        ((512, 4096, 14336), (128, 128), 1, TileScheduler.PERSISTENT),
+        ((4096, 768, 768), (128, 192), 1, TileScheduler.DATA_PARALLEL),
+        ((1152, 4096, 8192), (128, 256), 1, TileScheduler.STREAM_K),
+        ((8192, 8192, 8192), (128, 192), 1, TileScheduler.PERSISTENT),
     ],
 )
 def test_persistent_kernels_where_they_were_measured_best(
-    sizes: tuple[int, int, int], block_n: int, groups: int, scheduler: TileScheduler
+    sizes: tuple[int, int, int], sides: tuple[int, int], groups: int, scheduler: TileScheduler
 ) -> None:
     tile = chosen(*sizes)
     assert tile is not None
-    assert (tile.block_n, tile.consumer_groups, tile.scheduler) == (block_n, groups, scheduler)
+    found = (tile.block_m, tile.block_n)
+    assert (found, tile.consumer_groups, tile.scheduler) == (sides, groups, scheduler)
     while tile.fallback is not None:
         assert tile.mainloop is Mainloop.WARP_SPECIALIZED
         tile = tile.fallback
@@ -193,6 +193,7 @@ def test_windows_have_a_tile_of_their_own() -> None:
             tile = tensor_core_tile_of(block, structure.buffers, H200)
             assert tile is not None
             assert (tile.block_m, tile.block_n) == (128, 64)
+            assert tile.mainloop is not Mainloop.WARP_SPECIALIZED
     plain = chosen(32 * 56 * 56, 64, 9 * 64)
     assert plain is not None
-    assert (plain.block_m, plain.block_n) != (128, 64)
+    assert plain.mainloop is Mainloop.WARP_SPECIALIZED

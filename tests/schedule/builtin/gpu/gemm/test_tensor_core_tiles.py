@@ -6,6 +6,7 @@ from tests.schedule.builtin.gpu.scheduled import H200, T4
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     MULTISTAGE_TILES,
     PERSISTENT_TILES,
+    Mainloop,
     TensorCoreTile,
 )
 from tilewright.schedule.intrin.nvidia.mma import WARP_TILES
@@ -16,7 +17,8 @@ from tilewright.target.registry import resolve_gpu
 def test_tiles_are_whole_and_fit() -> None:
     for tile in (*MULTISTAGE_TILES, *PERSISTENT_TILES):
         assert tile.warp in WARP_TILES or (tile.wgmma and tile.warp == (16, tile.block_n))
-        for side in (tile.block_m, tile.block_n):
+        by_threads = tile.mainloop is not Mainloop.WARP_SPECIALIZED
+        for side in (tile.block_m, tile.block_n) if by_threads else ():
             assert side * tile.block_k % (tile.threads * 8) == 0
         assert tile.blocks_per_sm * (tile.shared + 1024) <= H200.shared_per_sm
         assert tile.threads * tile.blocks_per_sm <= H200.warps_per_sm * H200.warp_size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tilewright.arith.expr import Call, Var, as_int
+from tilewright.arith.expr import Call, Expr, Var, as_int
 from tilewright.arith.operators import CHEAP_CALLS
 from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import F32, DType
@@ -33,8 +33,9 @@ from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
 )
 from tilewright.schedule.intrin.nvidia.mma import MMA_M
 from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS, accumulator_type, kind_of
+from tilewright.schedule.intrin.nvidia.wgmma import K_MAJOR_ONLY_N
 from tilewright.target.calibration.sm_90a import MMA_RATE_PER_SM
-from tilewright.target.gpu import GpuTarget
+from tilewright.target.gpu import SECTOR_BYTES, GpuTarget
 
 # Fewer columns than this leave most of a tile empty; so do fewer rows, which pay only where
 # columns are contiguous: no other schedule then reads them in vectors.
@@ -86,7 +87,8 @@ def tensor_core_tiles_of(
     batch, m, n, k = map(size_of, (gemm.batch, gemm.m, gemm.n, gemm.k))
     im2col = is_im2col(gemm.a, gemm.m, gemm.k)
     factor = MMA_RATE_PER_SM / target.mma_rate_per_sm
-    shape = GemmShape(batch, m, n, k, sum(map(_epilogue_calls, after)), im2col, factor)
+    across = _is_across(gemm.a, gemm, buffers), _is_across(gemm.b, gemm, buffers)
+    shape = GemmShape(batch, m, n, k, sum(map(_epilogue_calls, after)), im2col, factor, across)
     few = shape.k < MIN_K or shape.n < MIN_SIDE
     if few or _is_thin(shape, block, buffers, target):
         return None
@@ -137,6 +139,15 @@ def _prefer_persistent(
     return best
 
 
+def _is_across(operand: Expr, gemm: GemmAxes, buffers: dict[str, Buffer]) -> bool:
+    """Whether rows of an operand, or pixels of a window, begin within sectors of the L2."""
+    load = operand_load(operand)
+    axes = (*gemm.batch, *gemm.m, *gemm.n, *gemm.k)
+    strides = (flat_stride(load, buffers[load.buffer], it.name) for it in axes)
+    apart = (s for s in strides if s is not None and s > 1)
+    return any(s * load.dtype.bytes % SECTOR_BYTES for s in apart)
+
+
 def _epilogue_calls(block: Block) -> int:
     """How many calls of expensive functions there are in what a block computes."""
     called = (e.fn for e in subexpressions(value_of(block)) if isinstance(e, Call))
@@ -156,14 +167,17 @@ def _exact_tiles(
     readable = [
         t
         for t in _fitting(dtype, target)
-        if (k_major[0] or t.block_m >= MIN_MN_MAJOR) and (k_major[1] or t.block_n >= MIN_MN_MAJOR)
+        if (k_major[0] or t.block_m >= MIN_MN_MAJOR)
+        and (k_major[1] or t.block_n % MIN_MN_MAJOR == 0)
     ]
     return [t for t in readable if k_major[0] or not t.wgmma]
 
 
 def _fitting(dtype: DType, target: GpuTarget) -> list[TensorCoreTile]:
     """The tiles that a machine has instructions and shared memory for."""
-    sized = (t.of(dtype.bytes).on(target, str(dtype)) for t in MULTISTAGE_TILES)
+    narrow = {t for t in MULTISTAGE_TILES if t.wgmma and t.block_n in K_MAJOR_ONLY_N}
+    known = (t for t in MULTISTAGE_TILES if dtype.bytes == 2 or t not in narrow)
+    sized = (t.of(dtype.bytes).on(target, str(dtype)) for t in known)
     return [t for t in sized if t is not None]
 
 

@@ -20,7 +20,8 @@ TIMES = TENSOR_CORE
 class GemmShape:
     """The sizes of a GEMM, the calls of its epilogue, and whether A is an im2col matrix.
 
-    `k_tile_factor` is how much longer a k-tile takes than on the GPU that was measured.
+    `k_tile_factor` is how much longer a k-tile takes than on the GPU that was measured. `across`:
+    whether rows of A and of B begin within sectors of the L2.
     """
 
     batch: int
@@ -30,10 +31,12 @@ class GemmShape:
     epilogue_calls: int = 0
     im2col: bool = False
     k_tile_factor: float = 1.0
+    across: tuple[bool, bool] = (False, False)
 
     def swapped(self) -> GemmShape:
         """The sizes of the transposed GEMM."""
-        return replace(self, m=self.n, n=self.m)
+        a, b = self.across
+        return replace(self, m=self.n, n=self.m, across=(b, a))
 
     def tiles_and_k_tiles(self, tile: TensorCoreTile, sms: int) -> tuple[int, int]:
         """How many tiles an SM has, and the k-tiles of each."""
@@ -53,7 +56,9 @@ class GemmShape:
         tiles, k_tiles = self.tiles_and_k_tiles(tile, sms)
         waves = (tiles - 1) // tile.blocks_per_sm
         last = max(tiles - waves * tile.blocks_per_sm, (tile.blocks_per_sm + 1) / 2)
-        busy = (waves * tile.blocks_per_sm + last) * k_tiles * self._us_per_k_tile(tile)
+        before = waves * tile.blocks_per_sm + last - 1
+        full, rest = self._us_per_k_tile(tile, sms)
+        busy = (before * full + rest) * k_tiles + TIMES.fill_k_tiles * full
         busy += waves * TIMES.us_per_wave + tiles * tile.block_m * tile.block_n * TIMES.us_per_store
         if tile.split_k == 1:
             elements = tile.block_m * tile.block_n / tile.threads
@@ -62,19 +67,41 @@ class GemmShape:
         added = TIMES.us_per_launch + partial_bytes / TIMES.split_k_bytes_per_us
         return busy + (added if tile.split_k > 1 else 0.0)
 
-    def _us_per_k_tile(self, tile: TensorCoreTile) -> float:
-        if self.im2col:
-            us, full = tile.us_per_k_tile_im2col, self.n % tile.block_n == 0
-            edge = TIMES.edge_factor
-        else:
-            us, full = tile.us_per_k_tile, self.m % tile.block_m == self.n % tile.block_n == 0
-            edge = TIMES.edge_factor if tile.blocks_per_sm == 1 else TIMES.edge_factor_multi
-        return self.k_tile_factor * us * (1.0 if full else edge)
+    def _us_per_k_tile(self, tile: TensorCoreTile, sms: int) -> tuple[float, float]:
+        """Microseconds of a k-tile while all SMs have a tile, and of those that come last.
+
+        Up to half of the SMs are in pairs with idle ones, whose share of the L2 they get.
+        """
+        us = tile.us_per_k_tile_im2col if self.im2col else tile.us_per_k_tile
+        us *= 1.0 if self._is_full(tile) else TIMES.edge_factor
+        blocks = self._tiles(tile) * tile.split_k
+        blocks = sms if tile.scheduler is TileScheduler.STREAM_K else blocks
+        busy = (blocks, blocks % sms or sms)
+        shares = (TIMES.l2_half_share if 2 * n <= sms else 1.0 for n in busy)
+        full, last = (self.k_tile_factor * max(us, x * self._l2_us(tile)) for x in shares)
+        return full, last
+
+    def _is_full(self, tile: TensorCoreTile) -> bool:
+        """Whether threads need not compare what they copy with bounds."""
+        return tile.wgmma or self.m % tile.block_m == self.n % tile.block_n == 0
+
+    def _l2_us(self, tile: TensorCoreTile) -> float:
+        """Microseconds that the L2 takes for a k-tile of every SM, where sectors are read in part.
+
+        SMs that read whole sectors at the same time are served together: part of a tile's time.
+        """
+        if not any(self.across):
+            return 0.0
+        width = tile.block_k * tile.operand_bytes
+        rates = [TIMES.l2_across_bytes_per_us if x else TIMES.l2_bytes_per_us for x in self.across]
+        return width * (tile.block_m / rates[0] + tile.block_n / rates[1])
 
     def _persistent_us(self, tile: TensorCoreTile, sms: int) -> float:
         """The same of a persistent kernel: with ping-pong, epilogues overlap other mainloops."""
         tiles, k_tiles = self.tiles_and_k_tiles(tile, sms)
-        k_tile = self._us_per_k_tile(tile)
+        k_tile, last = self._us_per_k_tile(tile, sms)
+        if k_tile == inf:
+            return inf
         pingpong = tile.consumer_groups > 1
         call = TIMES.us_per_pingpong_call if pingpong else TIMES.us_per_epilogue_call
         epilogue = tile.block_m * tile.block_n / tile.threads * self.epilogue_calls * call
@@ -84,6 +111,7 @@ class GemmShape:
             * TIMES.us_per_store
             * (TIMES.pingpong_stores if pingpong else 1.0)
         )
+        start = TIMES.us_persistent_start + TIMES.fill_k_tiles * k_tile
         stream_k = tile.scheduler is TileScheduler.STREAM_K
         if stream_k and tiles > TIMES.stream_k_max_tiles:
             return inf
@@ -91,7 +119,8 @@ class GemmShape:
             own = -(-self._tiles(tile) * k_tiles // sms)
             fixup = TIMES.us_per_fixup_element + TIMES.us_per_fixup_part * k_tiles / own
             partials = tile.block_m * tile.block_n * fixup
-            return TIMES.us_persistent_start + own * k_tile + partials + tiles * (epilogue + store)
+            return start + own * k_tile + partials + tiles * (epilogue + store)
+        last *= TIMES.pingpong_alone if pingpong and tiles == 1 else 1.0
         mainloop = k_tiles * k_tile
         each = max(mainloop, (mainloop + epilogue) / tile.consumer_groups) + store
-        return TIMES.us_persistent_start + (tiles - 1) * each + mainloop + epilogue + store
+        return start + (tiles - 1) * each + k_tiles * last + epilogue + store
