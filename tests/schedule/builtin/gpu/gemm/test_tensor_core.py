@@ -30,7 +30,10 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.builtin.gpu.gemm import select_tensor_core_tile
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MULTISTAGE_TILES
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
+    MULTISTAGE_TILES,
+    PERSISTENT_TILES,
+)
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.schedule.intrin.nvidia.mma import MMA_M
 from tilewright.target.gpu import GpuTarget, with_tf32
@@ -116,8 +119,10 @@ def aligned(count: int, dtype: type) -> np.ndarray:
 
 def grouped_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small products have the tiles of larger ones, copied by the engine where it can."""
+    factors = [inf if t.block_m == MMA_M else 1 if t.wgmma else 10 for t in MULTISTAGE_TILES]
     tiles = tuple(
-        replace(t, us_per_k_tile=inf) if t.block_m == MMA_M else t for t in MULTISTAGE_TILES
+        replace(t, us_per_k_tile=factor * t.us_per_k_tile)
+        for t, factor in zip(MULTISTAGE_TILES, factors, strict=True)
     )
     monkeypatch.setattr(select_tensor_core_tile, "MULTISTAGE_TILES", tiles)
     times = replace(select_tensor_core_tile.TIMES, tma_min_k_tiles=0, tma_max_stages=8)
@@ -332,6 +337,8 @@ def test_small_products_side_by_side_take_little_room() -> None:
 def test_tiles_of_192_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = tuple(t for t in MULTISTAGE_TILES if (t.block_m, t.block_n) == (64, 192))
     monkeypatch.setattr(select_tensor_core_tile, "MULTISTAGE_TILES", wide)
+    never = tuple(replace(t, us_per_k_tile=inf) for t in PERSISTENT_TILES)
+    monkeypatch.setattr(select_tensor_core_tile, "PERSISTENT_TILES", never)
     func, scheduled = the_kernel(dense(80, 192, 64, F16, "nt"))
     assert any("192" in t.intrinsic for t in tiles(scheduled))
     on_threads(func, scheduled, {})
