@@ -28,7 +28,7 @@ from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.flash_loops import flash_attention_func
 from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
-from tilewright.ops.attention.simt_loops import simt_func
+from tilewright.ops.attention.simt_loops import shared_bytes, simt_func
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 
 HEADS = (0, 2, 1, 3)
@@ -117,6 +117,7 @@ def test_kernels_assemble_without_spills(size: int, tmp_path: Path) -> None:
     text = compile_object(module.text(), H200).decode()
     report = assemble(text, tmp_path, H200.cpu)[launch.name]
     assert (report.spilled, report.stack) == (0, 0)
+    assert 0 <= launch.shared - shared_bytes(size, size, 128, 64) < 2048  # buffers are aligned
     assert 2 * launch.shared <= H200.shared_per_sm - 2 * H200.reserved_shared
     assert 2 * report.registers * launch.threads <= H200.registers_per_sm
     assert "ld.shared.b32" not in text  # all of it is read as vectors

@@ -84,3 +84,12 @@ def test_products_on_tensor_cores_stay_two() -> None:
     problem = Problem(FusedAttentionAttrs(), (shape, shape, shape), shape)
     assert fits_threads(resolve_gpu(CUDA), problem)
     assert not fits_threads(with_tf32(resolve_gpu(CUDA)), problem)
+
+
+def test_two_blocks_share_an_sm() -> None:
+    found = []
+    for arch, size in (("sm_90a", 64), ("sm_80", 64), ("sm_80", 32), ("sm_86", 32), ("sm_75", 32)):
+        shape = tensor(F32, 512, 1024, size)
+        problem = Problem(FusedAttentionAttrs(), (shape, shape, shape), shape)
+        found.append(fits_threads(resolve_gpu(f"cuda -arch={arch}"), problem))
+    assert found == [True, False, True, False, False]

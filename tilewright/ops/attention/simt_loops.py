@@ -27,6 +27,7 @@ from tilewright.arith.dtype_limits import lowest
 from tilewright.arith.expr import TRUE, Expr, Load, Var, as_int, call, const, maximum, select
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import substitute
+from tilewright.core.dtypes import F32
 from tilewright.ir.loop.nodes import Buffer, Func, If, Seq, Stmt, Store
 from tilewright.ir.loop.walk import substitute_stmt
 from tilewright.ops.attention.flash_loops import E, FlashLoops
@@ -43,6 +44,12 @@ GROUP = LANES * VECTOR
 # The widest heads that leave threads registers, and two blocks an SM's shared memory.
 MAX_COLUMNS = 64
 LOG2_E = math.log2(math.e)
+
+
+def shared_bytes(size: int, columns: int, rows: int, keys: int) -> int:
+    """The shared memory of a block with a tile of so many rows and keys."""
+    pitch, wide = rows + VECTOR, -(-columns // GROUP) * GROUP
+    return F32.bytes * (size * pitch + keys * max(size, pitch) + keys * wide)
 
 
 def simt_func(problem: Problem) -> Func:

@@ -11,7 +11,7 @@ from math import prod
 from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import BF16, F16, F32
 from tilewright.ops.attention.problem import Problem
-from tilewright.ops.attention.simt_loops import MAX_COLUMNS, VECTOR
+from tilewright.ops.attention.simt_loops import MAX_COLUMNS, VECTOR, shared_bytes
 from tilewright.ops.attention.tiled_loops import WIDTHS
 from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
@@ -24,6 +24,8 @@ VECTOR_ELEMENTS = VECTOR_BYTES // 2
 # block.
 SIMT_ROWS, SIMT_LEAST = 128, 64
 BUSY = 0.75
+# The keys of a step in f32, and the blocks that an SM must have at a time.
+SIMT_KEYS, RESIDENT = 64, 2
 
 
 def is_fused(target: GpuTarget, p: Problem) -> bool:
@@ -45,6 +47,9 @@ def fits_threads(target: GpuTarget, p: Problem) -> bool:
     rows = as_int(p.q[-2])
     narrowed = target.warp_mma(str(F32)) or target.warpgroup_mma(str(F32))
     if not whole or p.out.dtype != F32 or narrowed or rows is None or as_int(p.k[-2]) is None:
+        return False
+    shared = shared_bytes(sizes[0] or 0, sizes[1] or 0, SIMT_ROWS, SIMT_KEYS)
+    if target.resident_blocks(shared, SIMT_ROWS) < RESIDENT:
         return False
     blocks = prod(as_int(n) or 1 for n in p.q[:-2]) * -(-rows // SIMT_ROWS)
     return rows >= SIMT_LEAST and blocks >= BUSY * target.sm_count

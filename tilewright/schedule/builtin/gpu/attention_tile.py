@@ -18,6 +18,7 @@ from tilewright.ops.attention.problem import Problem
 from tilewright.ops.attention.stated_problem import problem_of
 from tilewright.ops.attention.tiled_loops import GROUPED_ROWS, WIDTHS, padded
 from tilewright.passes.attention.gpu_attention import (
+    SIMT_KEYS,
     SIMT_ROWS,
     TILE_ROWS,
     VECTOR_ELEMENTS,
@@ -43,8 +44,6 @@ WARP_SPECIALIZED_WIDTH, MASKED_WIDTH = 128, 192
 WARP_ROWS = 16
 # Thread blocks for each SM where it is unknown how long they take.
 SPLIT_BLOCKS = 2
-# The keys of a step in f32.
-SIMT_KEYS = 64
 # The words of a vector.
 VECTOR_WORDS = VECTOR_BYTES // 4
 
