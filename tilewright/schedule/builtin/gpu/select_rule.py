@@ -323,7 +323,8 @@ def _plan_thin(graph: BlockGraph, block: Block, target: GpuTarget) -> ThinPlan |
     product = thin_product(block, graph.buffers)
     if product is None or made != last:
         return None
-    plan, tiles = plan_thin(product, target), simt_tiles_of(block, target)
+    plan = plan_thin(product, target)
+    tiles = simt_tiles_of(block, graph.buffers, target)
     if plan is None or tiles is None or product.bytes < F32.bytes:
         return plan
     faster = thin_us(plan, product, target) < tiles.seconds(tiles.default) * 1e6
