@@ -85,3 +85,11 @@ def test_others_stay(graph: Graph) -> None:
 def test_few_rows_of_words_stay_as_they_lie(graph: Graph, copied: bool) -> None:
     """As long as copies take longer than the product."""
     assert (align_gemm_operands(graph, ON_GPU) is not graph) == copied
+
+
+def test_who_computes_rows_writes_zeros_as_well() -> None:
+    """A copy that is not one of its own costs nothing."""
+    g = GraphBuilder("f")
+    x, y = g.input("x", tensor(F16, 40, 1004)), g.input("y", tensor(F16, 1004, 4000))
+    graph = g.graph(g.add("matmul", g.add("relu", x), y))
+    assert align_gemm_operands(graph, ON_GPU) is not graph

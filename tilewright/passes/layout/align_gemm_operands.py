@@ -21,6 +21,7 @@ import numpy as np
 from tilewright.arith.expr import as_int, const
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TYPICAL_SIZE, Shape
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.ops.tensor.slicing import SliceAttrs
@@ -82,10 +83,20 @@ def _is_quicker_in_words(target: GpuTarget, g: Rewriter, n: Node, both: bool) ->
     rows = [x.shape[-1], *([y.shape[-1]] if _is_n_major(g, n) else [])]
     if any((as_int(size) or 0) * x.dtype.bytes % WORD_BYTES for size in rows):
         return False
+    if any(_is_computed(g, value) for value in n.inputs):
+        return False
     first, second = (prod(as_int(size) or TYPICAL_SIZE for size in t.shape) for t in (x, y))
     products = 2 * first * (as_int(y.shape[-1]) or TYPICAL_SIZE)
     copied = (first if both else 0) + (second if g.constant_data(n.inputs[1]) is None else 0)
     return products / target.mma_rate < 2 * copied * x.dtype.bytes / target.memory_rate
+
+
+def _is_computed(g: Rewriter, value: str) -> bool:
+    """Whether who makes a value computes its elements one by one, and may as well write zeros."""
+    made = g.producer(value)
+    if made is not None and isinstance(made.attrs, TransposeAttrs):
+        made = g.producer(made.inputs[0])
+    return made is not None and get_op(made.op).kind == "injective"
 
 
 def _is_n_major(g: Rewriter, n: Node) -> bool:
