@@ -46,6 +46,13 @@ def test_a_warp_has_rows_of_few_pieces_or_those_it_goes_through_once() -> None:
     assert plan_rows(_facts("sum_rows", 8192, 1, 1000), 1, H200) == RowwisePlan(4, 32, 4, True)
 
 
+def test_short_odd_rows_share_a_block() -> None:
+    """Though a cache line has more elements than a warp has threads."""
+    b = _Maker("odd")
+    ((func, _),) = sources(b.g.graph(b.add("softmax", b.input(48888, 89, dtype=F16))))
+    assert plan_rows(block_graph(func), 1, H200) == RowwisePlan(4, 32, 1, True)
+
+
 def test_rows_of_unknown_length_are_gone_through_again() -> None:
     assert not plan_rows(_facts("softmax", Var("M"), Var("N"), 1), 1, H200).in_registers
 

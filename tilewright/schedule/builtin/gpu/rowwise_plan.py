@@ -50,7 +50,7 @@ def plan_rows(graph: BlockGraph, rows: int, target: GpuTarget) -> RowwisePlan:
         bits = _bits(graph, rows)
         # A row of one vector would have one thread, and nothing to reduce.
         width = min(gcd(target.lanes(bits), length), max(1, length // 2))
-        line = width, 8 * ROWWISE.line_bytes // (width * bits)
+        line = width, min(8 * ROWWISE.line_bytes // (width * bits), target.warp_size)
         once = len(wide_blocks(graph, rows)) == 1
         lanes = _lanes(length // width, line, counts, once, target)
         words = sum(graph.buffers[name].dtype.bits / 32 for name in register_arrays(graph, rows))
@@ -203,7 +203,8 @@ def _lanes(
 ) -> int:
     """The threads of a row of so many vectors: a power of two.
 
-    `line` is the elements of a vector, and the threads whose vectors fill a cache line.
+    `line` is the elements of a vector, and the threads of a warp whose vectors fill a cache line:
+    more would be a block for each row, however short.
     """
     most, (width, least) = _power(vectors), line
     few, more = (
