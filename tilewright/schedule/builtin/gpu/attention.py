@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from tilewright.arith.expr import Load, Var, as_int, const, product
+from tilewright.arith.expr import Load, Var, as_int, const
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.annotations import (
     MIN_BLOCKS_PER_SM,
@@ -31,7 +31,7 @@ from tilewright.ir.loop.annotations import (
 )
 from tilewright.ir.loop.nodes import Block, For, Func, Store
 from tilewright.ir.loop.thread_mapping import WARP_SIZE
-from tilewright.ir.loop.walk import blocks, find_loop, loops, loops_above
+from tilewright.ir.loop.walk import blocks, loops, loops_above
 from tilewright.ops.attention.tiled_loops import LANES, PAIR
 from tilewright.schedule.analysis.blocks import block_graph, loop_of, reads_of, reductions
 from tilewright.schedule.analysis.gemm import GemmAxes, match_gemm, operand_load
@@ -41,9 +41,10 @@ from tilewright.schedule.builtin.gpu.attention_copies import (
     loop_extent,
     tma_load,
 )
+from tilewright.schedule.builtin.gpu.attention_order import longest_first
 from tilewright.schedule.builtin.gpu.attention_split import combine_splits
 from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
-from tilewright.schedule.builtin.gpu.thread_per_element import divisors, own_loops
+from tilewright.schedule.builtin.gpu.thread_per_element import own_loops
 from tilewright.schedule.intrin.nvidia import fragment_shuffle, wgmma
 from tilewright.schedule.intrin.nvidia.mma import MMA_K, MMA_M, VECTOR_ELEMENTS, mma_names
 from tilewright.schedule.schedule import Schedule
@@ -134,7 +135,7 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
         else:
             _distribute(sch, block, in_memory, plan)
     if plan.warp_specialized:
-        outer = _longest_first(sch, outer, mainloop, target)
+        outer = longest_first(sch, outer, mainloop, target)
     grid = _bind_grid(sch, outer)
     stages = MORE_STAGES if behind or _is_short(mainloop, plan) else STAGES
     if plan.warp_specialized:
@@ -187,25 +188,6 @@ def _can_warp_specialize(
     roles = plan.wgmma and all(map(target.has, ("tma", "mbarrier", "setmaxnreg")))
     loadable = all(is_tma_loadable(sch, b) for b in copies)
     return roles and groups and fits < target.max_shared_per_block and loadable
-
-
-def _longest_first(sch: Schedule, outer: list[str], mainloop: For, target: GpuTarget) -> list[str]:
-    """Under a band the same rows of several batches follow each other: those that see most first.
-
-    Of so many batches as have keys and values in half of the L2.
-    """
-    *batches, rows = outer
-    if not batches or rows not in free_vars(mainloop.extent):
-        return outer
-    batch = sch.fuse(*batches) if len(batches) > 1 else batches[0]
-    count = as_int(find_loop(sch.func, batch).extent)
-    sizes = [as_int(p.dtype.bytes * product(p.shape)) for p in sch.func.params[1:3]]
-    if count is None or None in sizes:
-        return [batch, rows]
-    most = max(1, target.l2 // 2 * count // sum(filter(None, sizes)))
-    group, within = sch.split(batch, [None, max(n for n in divisors(count) if n <= most)])
-    sch.reorder(rows, within)
-    return [group, rows, within]
 
 
 def _bind_grid(sch: Schedule, outer: list[str]) -> str:
