@@ -45,7 +45,7 @@ _PRODUCTS = {
 # These and the ones below it on few SMs.
 _LARGE = {
     "ping pong": (1024, 768, 128),
-    "ping pong edges": (1000, 760, 136),
+    "ping pong edges": (1000, 752, 144),
     "persistent": (640, 384, 2048),
     "stream k": (640, 256, 4096),
     "stream k edges": (600, 248, 4104),

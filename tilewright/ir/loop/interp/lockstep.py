@@ -52,7 +52,7 @@ Place = tuple[_Shadow, Any]
 """Elements of a buffer."""
 
 
-class Block:
+class LockstepBlock:
     """A block of threads, of which `thread` runs: the barriers it has passed, what is under way."""
 
     def __init__(self, number: object) -> None:

@@ -142,7 +142,7 @@ class RoleWriter(ExprWriter):
     def enter_lockstep(self, number: str) -> None:
         """A block of such a launch begins."""
         if self.lockstep:
-            self.line(f"me = lockstep.Block({number})")
+            self.line(f"me = lockstep.LockstepBlock({number})")
 
     def roles(self, s: Roles) -> None:
         """All roles of a block."""

@@ -145,7 +145,7 @@ def grouped_first(monkeypatch: pytest.MonkeyPatch) -> None:
         ((40, 36, 77), F16, "nn", H200),
         ((9, 34, 76), F16, "nt", A100),
         ((40, 41, 64), BF16, "nt", H200),
-        ((2, 64, 72), BF16, "nn", H200),
+        ((12, 64, 72), BF16, "nn", H200),
         ((40, 4, 1024), BF16, "nt", H200),
         pytest.param((70, 200, 72), F16, "nt", H200, marks=pytest.mark.slow),
         ((9, 104, 40), BF16, "tt", A100),
