@@ -1,7 +1,7 @@
 """Every kind of GPU kernel as a model small enough for compute-sanitizer, see `sanitize.py`.
 
-Kernels are chosen by size: what only large problems get, as blocks that stay for several tiles,
-comes of a GPU of few SMs here. `T` is each of the types of a table, or f32 in that precision.
+Kernels are chosen by size: what only large problems get, as persistent blocks, comes of a GPU of
+few SMs here. `T` is each of the types of a table, or f32 in that precision.
 Inputs with a capital letter are weights.
 """
 

@@ -20,9 +20,10 @@ from tilewright.target.gpu import with_tf32
 from tilewright.target.registry import CUDA, resolve_gpu
 
 
-def _model(
+def attention_model(
     queries: object, size: int = 64, dtype: DType = BF16, heads: int = 64, keys: object = 192
 ) -> Graph:
+    """Attention as exporters write it: products, a scale and a softmax."""
     b = GraphBuilder("f")
     q = b.input("q", tensor(dtype, heads, queries, size))
     k, v = (b.input(n, tensor(dtype, heads, keys, size)) for n in "kv")
@@ -48,9 +49,9 @@ def test_without_instructions_for_its_type_there_is_none() -> None:
 @for_each(
     "graph",
     [
-        _model(64, dtype=F32),
-        _model(64, size=20),
-        _model(64, size=264),
+        attention_model(64, dtype=F32),
+        attention_model(64, size=20),
+        attention_model(64, size=264),
     ],
     ids=["f32", "odd sizes", "large sizes"],
 )
@@ -75,7 +76,7 @@ def test_what_has_no_tile_stays(graph: Graph) -> None:
 def test_in_f32_there_are_blocks_enough(
     queries: object, size: int, heads: int, fused: bool
 ) -> None:
-    assert bool(_attention(_model(queries, size, F32, heads))) == fused
+    assert bool(_attention(attention_model(queries, size, F32, heads))) == fused
 
 
 def test_products_on_tensor_cores_stay_two() -> None:

@@ -128,7 +128,7 @@ class _Simt(FlashLoops):
 
         return self.block.each(each)
 
-    def _turned(
+    def _transposed(
         self, to: Buffer, pitch: int, count: int, load: Callable[[Expr, Expr], Expr]
     ) -> Stmt:
         """Rows of queries or keys, transposed: neighbouring threads have neighbouring rows."""
@@ -165,7 +165,7 @@ class _Simt(FlashLoops):
                 )
             )
 
-        queries = self._turned(self.queries, self.pitch, self.tall, load)
+        queries = self._transposed(self.queries, self.pitch, self.tall, load)
         return Seq((queries, self.block.each(start)))
 
     def _step(self, step: Expr) -> Stmt:
@@ -197,7 +197,7 @@ class _Simt(FlashLoops):
             return self.block.repeat("vectorize", VECTOR, element)
 
         return [
-            self._turned(self.work, self.keys, self.keys, key),
+            self._transposed(self.work, self.keys, self.keys, key),
             self._dealt(self.keys * width, values),
         ]
 

@@ -41,7 +41,7 @@ class SimtTileRate:
     blocks_per_sm: int
     rate: float
     k_major: float
-    turned: float
+    transposed: float
 
 
 @node
@@ -102,7 +102,7 @@ class SimtTimes:
     itself, `ragged_word` where the threads are no whole rows of a tile. One of a window takes
     `placed_word` where its place is that of a whole k-tile, and `window_word` otherwise. All SMs
     copy `vector_rate` bytes a second, of K-major operands beyond the L2 `k_major_rate` by k-tiles
-    of `k_major_step`, and `turned_rate` word by word. A wave's prologue and epilogue take
+    of `k_major_step`, and `transposed_rate` word by word. A wave's prologue and epilogue take
     `wave`, the launch that adds up split-K takes `launch`, at `split_k_rate` bytes a second, one
     that transposes an operand `transpose_launch`, at `transpose_rate`.
 
@@ -122,7 +122,7 @@ class SimtTimes:
     vector_rate: float
     k_major_rate: float
     k_major_step: int
-    turned_rate: float
+    transposed_rate: float
     wave: float
     launch: float
     split_k_rate: float

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from tests.for_each import for_each
+from tests.passes.attention.test_gpu_attention import attention_model
 from tests.passes.contexts import ON_GPU
 from tests.schedule.builtin.scheduled import assert_replays
 from tilewright.arith.expr import Expr, Var, const
@@ -15,10 +14,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.attention.stated_problem import problem_of
 from tilewright.ops.attention.tiled_loops import GROUPED_ROWS
-from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.registry import get_op
-from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.passes.attention.fuse_attention import fuse_attention
 from tilewright.schedule.builtin.gpu.attention_tile import (
     FEWER_KEYS,
@@ -36,18 +32,6 @@ from tilewright.target.registry import CUDA, resolve_gpu
 WARP_SPECIALIZED = (GROUPED_ROWS, MORE_KEYS)
 
 CUDA_90 = resolve_gpu("cuda -arch=sm_90a")
-
-
-def _model(
-    queries: object, size: int = 64, dtype: DType = BF16, heads: int = 64, keys: object = 192
-) -> Graph:
-    b = GraphBuilder("f")
-    q = b.input("q", tensor(dtype, heads, queries, size))
-    k, v = (b.input(n, tensor(dtype, heads, keys, size)) for n in "kv")
-    turned = b.add("transpose", k, attrs=TransposeAttrs((0, 2, 1)))
-    number = b.constant(np.asarray(0.125, dtype.numpy))
-    scores = b.add("mul", b.add("matmul", q, turned), number)
-    return b.graph(b.add("matmul", b.add("softmax", scores, attrs=SoftmaxAttrs(-1)), v))
 
 
 def _tile(graph: Graph) -> tuple[int, ...]:
@@ -77,7 +61,7 @@ def _whole(tile: tuple[int, ...]) -> tuple[int, ...]:
     ],
 )
 def test_tiles(dtype: DType, queries: object, heads: int, tile: tuple[int, ...]) -> None:
-    assert _tile(_model(queries, 64, dtype, heads)) == tile
+    assert _tile(attention_model(queries, 64, dtype, heads)) == tile
 
 
 @for_each(
@@ -98,7 +82,7 @@ def test_tiles(dtype: DType, queries: object, heads: int, tile: tuple[int, ...])
 def test_many_rows_are_worth_warp_specialization(
     queries: int, size: int, heads: int, keys: int, tile: tuple[int, ...]
 ) -> None:
-    assert _tile(_model(queries, size, BF16, heads, keys)) == tile
+    assert _tile(attention_model(queries, size, BF16, heads, keys)) == tile
 
 
 @for_each(
@@ -114,7 +98,7 @@ def test_many_rows_are_worth_warp_specialization(
 def test_wide_heads_leave_registers_for_fewer_keys(
     queries: object, size: int, heads: int, keys: int, tile: tuple[int, ...]
 ) -> None:
-    assert _tile(_model(queries, size, BF16, heads, keys)) == tile
+    assert _tile(attention_model(queries, size, BF16, heads, keys)) == tile
 
 
 def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
@@ -155,7 +139,7 @@ def test_queries_that_lie_in_columns_are_not_copied_by_tma() -> None:
 def test_keys_are_dealt_out_where_blocks_are_few(
     queries: int, heads: int, keys: object, tile: tuple[int, ...]
 ) -> None:
-    assert _tile(_model(queries, 64, BF16, heads, keys)) == tile
+    assert _tile(attention_model(queries, 64, BF16, heads, keys)) == tile
 
 
 @for_each(("offset", "parts"), [(const(0), 1), (const(3999), 32), (Var("P"), 32)], ids=str)

@@ -324,8 +324,10 @@ def _plan_thin(graph: BlockGraph, block: Block, target: GpuTarget) -> ThinPlan |
     if product is None or made != last:
         return None
     plan = plan_thin(product, target)
+    if plan is None or product.bytes < F32.bytes:
+        return plan
     tiles = simt_tiles_of(block, graph.buffers, target)
-    if plan is None or tiles is None or product.bytes < F32.bytes:
+    if tiles is None:
         return plan
     faster = thin_us(plan, product, target) < tiles.seconds(tiles.default) * 1e6
     return plan if faster else None

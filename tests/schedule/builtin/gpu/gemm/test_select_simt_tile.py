@@ -17,11 +17,11 @@ from tilewright.schedule.builtin.gpu.gemm.simt_tiles import CHAINS, SIMT_TILES, 
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 
 
-def _tile(m: int, n: int, k: int, turned: Collection[str] = ()) -> SimtTile:
+def _tile(m: int, n: int, k: int, transposed: Collection[str] = ()) -> SimtTile:
     """The tile that a product gets, some of whose operands are transposed before."""
     ((func, _),) = sources(dense(m, n, k, F32))
     graph = block_graph(func)
-    found = simt_tiles_of(graph.blocks[0], graph.buffers, H200, turned)
+    found = simt_tiles_of(graph.blocks[0], graph.buffers, H200, transposed)
     assert found is not None
     return found.default
 
@@ -42,16 +42,16 @@ def test_the_longest_axis_is_cut() -> None:
 
 
 @for_each(
-    ("sizes", "turned", "sides", "parts"),
+    ("sizes", "transposed", "sides", "parts"),
     [
         ((4096, 4096, 4096), ("x0",), (256, 128), 1),
         ((512, 3072, 768), (), (48, 128), 2),
     ],
 )
 def test_what_was_measured_best_is_taken(
-    sizes: tuple[int, int, int], turned: Collection[str], sides: tuple[int, int], parts: int
+    sizes: tuple[int, int, int], transposed: Collection[str], sides: tuple[int, int], parts: int
 ) -> None:
-    tile = _tile(*sizes, turned)
+    tile = _tile(*sizes, transposed)
     assert (tile.block_m, tile.block_n, tile.split_k) == (*sides, parts)
 
 

@@ -59,11 +59,11 @@ def simt_tiles_of(
     block: Block,
     buffers: dict[str, Buffer],
     target: GpuTarget,
-    turned: Collection[str] = (),
+    transposed: Collection[str] = (),
 ) -> SimtTiles | None:
     """The tiles for a GEMM, `None` if a block is none or is better off without.
 
-    Some operands may be `turned` into MN-major ones before.
+    Some operands may be `transposed` before, and MN-major then.
     """
     gemm = match_gemm(block)
     if gemm is None:
@@ -77,21 +77,21 @@ def simt_tiles_of(
         limit = target.registers_per_thread
         fitting = [t for t in fitting if _registers_of_words(t) + t.words <= limit]
     split = [c for t in fitting for c in _with_split_k(_looping(t, k), block, target)]
-    shape = simt_shape(block, buffers, turned)
+    shape = simt_shape(block, buffers, transposed)
     best = min(split, key=lambda t: shape.seconds(t, target))
     best = _with_short_sums(best, split, shape, target)
     return SimtTiles(best, tuple(split), shape, target)
 
 
-def simt_shape(block: Block, buffers: dict[str, Buffer], turned: Collection[str]) -> SimtShape:
+def simt_shape(block: Block, buffers: dict[str, Buffer], transposed: Collection[str]) -> SimtShape:
     """What the time of a GEMM depends on."""
     gemm = match_gemm(block)
     assert gemm is not None
     batch, m, n, k = map(size_of, (gemm.batch, gemm.m, gemm.n, gemm.k))
     left = copy_of(block, buffers, "a", VECTOR_ELEMENTS)
     right = copy_of(block, buffers, "b", VECTOR_ELEMENTS)
-    left = MN_MAJOR if operand_load(gemm.a).buffer in turned else left
-    right = MN_MAJOR if operand_load(gemm.b).buffer in turned else right
+    left = MN_MAJOR if operand_load(gemm.a).buffer in transposed else left
+    right = MN_MAJOR if operand_load(gemm.b).buffer in transposed else right
     sides = [as_int(it.extent) for it in gemm.k]
     known = [side for side in sides if side is not None]
     windows = None

@@ -79,7 +79,7 @@ class SimtShape:
             rate = TIMES.vector_rate
             if way.k_major and self.batch * extent * self.k * F32.bytes > target.l2:
                 by_vectors = TIMES.k_major_rate * tile.block_k / TIMES.k_major_step
-                rate = by_vectors if way.vectors else TIMES.turned_rate
+                rate = by_vectors if way.vectors else TIMES.transposed_rate
             seconds += size * F32.bytes / rate
         return seconds
 
@@ -117,6 +117,6 @@ class SimtShape:
             # Threads that have several columns compute the place of each step once for them.
             return TIMES.placed_word if placed else TIMES.window_word / max(1, size // tile.threads)
         if way.k_major:
-            return tile.turned
+            return tile.transposed
         whole = size % tile.threads == 0 or tile.threads % size == 0
         return TIMES.word if whole else TIMES.ragged_word

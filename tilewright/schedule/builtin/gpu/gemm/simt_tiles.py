@@ -31,9 +31,9 @@ class SimtTile:
     """A thread block's tile of the result, its k-tile, and its threads along M and N.
 
     An SM runs `blocks_per_sm` of them. `rate` is the share of the peak that it reaches of operands
-    in vectors along M and N; `k_major` and `turned` are the FMAs that a word of a K-major operand
-    takes besides, copied in vectors and word by word. `split_k` is into how many parts K is split;
-    `stages` are those of the pipeline.
+    in vectors along M and N; `k_major` and `transposed` are the FMAs that a word of a K-major
+    operand takes besides, copied in vectors and word by word. `split_k` is into how many parts K is
+    split; `stages` are those of the pipeline.
     """
 
     block_m: int
@@ -44,7 +44,7 @@ class SimtTile:
     blocks_per_sm: int
     rate: float
     k_major: float
-    turned: float
+    transposed: float
     split_k: int = 1
     stages: int = STAGES
 

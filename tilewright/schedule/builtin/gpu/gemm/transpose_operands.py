@@ -77,11 +77,11 @@ def _worth(
 ) -> tuple[str, ...]:
     """Those of some operands that CUDA cores are fastest with transposed."""
 
-    def seconds(turned: Sequence[str]) -> float:
-        found = simt_tiles_of(block, buffers, target, turned)
+    def seconds(transposed: Sequence[str]) -> float:
+        found = simt_tiles_of(block, buffers, target, transposed)
         if found is None:
             return 0.0
-        before = sum(_seconds(buffers[operand]) for operand in turned)
+        before = sum(_seconds(buffers[operand]) for operand in transposed)
         return before + found.seconds(found.default)
 
     sets = (x for n in range(len(operands) + 1) for x in combinations(operands, n))
