@@ -23,4 +23,4 @@ def test_larger_tiles_do_more_in_a_microsecond() -> None:
 
 def test_no_simt_tile_reaches_the_peak() -> None:
     assert all(0 < row.rate < 1 for row in SIMT.tiles)
-    assert all(row.k_major > 0 and row.turned > 0 for row in SIMT.tiles)
+    assert all(row.k_major > 0 and row.transposed > 0 for row in SIMT.tiles)
