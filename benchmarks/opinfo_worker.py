@@ -1,0 +1,159 @@
+"""The process that runs samples of OpInfo; `opinfo.py` is its parent.
+
+A request names operator, element type, direction, how many samples there may be and which of them
+is meant; the reply says how many there are, and the outcome of that one:
+
+- `right`: compiled whole, and as eager is
+- `eager`: right, with some operators in eager between compiled parts
+- `refused`: not compiled, in spite of `aot_eager` tracing it whole
+- `wrong`: other results than eager
+- `untraced`: no part of the comparison, `aot_eager` cannot trace it whole either
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from tilewright.core.worker.serve import serve
+
+OPTIONS = {"threads": 1, "cache": False}
+DRAWS = 8
+"""How often random results are drawn for their mean."""
+UNDEFINED = re.compile(r"(new_)?empty")
+_OPERATOR = re.compile(r"\b(?:aten|prims|prim|higher_order)\.\w+")
+
+
+def answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The outcome of one sample."""
+    import torch
+    from opinfo_samples import operators
+
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    op = operators()[request["op"]]
+    dtype = getattr(torch, request["dtype"])
+    samples = _samples(request["op"], dtype, request["count"], request["backward"])
+    if request["sample"] >= len(samples):
+        return {"samples": len(samples)}
+    case = Case(op, dtype, samples[request["sample"]], request["backward"])
+    found = case.outcome()
+    return {"samples": len(samples), "random": case.random, "host": case.host, **found}
+
+
+@lru_cache(1)
+def _samples(name: str, dtype: Any, count: int, backward: bool) -> list[Any]:
+    from opinfo_samples import chosen, operators
+
+    return chosen(operators()[name], dtype, count, backward)
+
+
+class Case:
+    """One sample of an operator: what eager gives, and what others give."""
+
+    def __init__(self, op: Any, dtype: Any, sample: Any, backward: bool) -> None:
+        self.op, self.dtype, self.sample, self.backward = op, dtype, sample, backward
+        self.random = self.host = False
+
+    def outcome(self) -> dict[str, Any]:
+        """The outcome, and why where it is not `right`."""
+        from opinfo_samples import differences
+
+        try:
+            right, again = self.run(self.function, 0), self.run(self.function, 1)
+        except Exception as error:  # whatever torch says of its own sample
+            return {"outcome": "untraced", "why": _line(error)}
+        named = UNDEFINED.match(self.op.name) is not None
+        self.random = named or bool(differences(again, right, 0, 0))
+        try:
+            found = self.compiled("tilewright", fullgraph=True, options=OPTIONS)
+            why = self.different(found, right)
+        except Exception as error:  # whatever it is, this sample is not compiled
+            return self.in_eager(_line(error), right)
+        return {"outcome": "wrong", "why": why} if why else {"outcome": "right"}
+
+    def in_eager(self, why: str, right: Any) -> dict[str, Any]:
+        """The outcome of a sample that is not compiled whole."""
+        try:
+            self.run(self.compiled("aot_eager", fullgraph=True), 0)
+        except Exception as error:
+            return {"outcome": "untraced", "why": _line(error)}
+        return {"outcome": "refused", "why": why}
+
+    def compiled(self, backend: str, **options: Any) -> Callable[..., Any]:
+        """The operator through a backend."""
+        import torch._dynamo
+
+        torch._dynamo.reset()
+        return torch.compile(self.function, backend=backend, dynamic=False, **options)
+
+    def function(self, given: Any, args: Any, kwargs: Any) -> Any:
+        """What is compiled."""
+        return self.op.op(given, *args, **kwargs)
+
+    def run(self, function: Callable[..., Any], seed: int) -> list[Any]:
+        """The results for this sample, all of them tensors; gradients last."""
+        import torch
+        from opinfo_samples import copied, tensors
+
+        sample = self.sample
+        arguments = copied((sample.input, sample.args, sample.kwargs))
+        torch.manual_seed(seed)
+        if not self.backward:
+            with torch.no_grad():
+                return [torch.as_tensor(t) for t in _leaves(function(*arguments))]
+        found = sample.output_process_fn_grad(function(*arguments))
+        results = [t for t in _leaves(found) if isinstance(t, torch.Tensor)]
+        smooth = [t for t in results if t.requires_grad]
+        wanted = [t for t in tensors(arguments) if t.requires_grad]
+        gradients = torch.autograd.grad(
+            smooth, wanted, [_weights(t) for t in smooth], allow_unused=True
+        )
+        return [t.detach() for t in [*results, *(g for g in gradients if g is not None)]]
+
+    def different(self, function: Callable[..., Any], right: list[Any]) -> str:
+        """What is different from eager; of random results only the distribution is compared."""
+        from opinfo_samples import differences, tolerances, unlike
+
+        found = self.run(function, 0)
+        if not self.random:
+            return differences(found, right, *tolerances(self.op, self.dtype))
+        if UNDEFINED.match(self.op.name):
+            return differences(*([t.shape for t in r] for r in (found, right)), 0, 0)
+        draws = [self.run(function, 2 + i) for i in range(DRAWS)]
+        return unlike(draws, [self.run(self.function, 102 + i) for i in range(DRAWS)])
+
+
+def _weights(result: Any) -> Any:
+    """The gradients that come from above: no two alike."""
+    import torch
+
+    made = torch.randn(
+        result.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64
+    )
+    return made.to(result.dtype)
+
+
+def _leaves(found: Any) -> list[Any]:
+    from torch.utils._pytree import tree_leaves
+
+    return [leaf for leaf in tree_leaves(found) if leaf is not None]
+
+
+def _line(error: BaseException) -> str:
+    """The first line of a message; the operator in front where only the rest names it."""
+    text = str(error).strip()
+    first = text.splitlines()[0] if text else ""
+    named = _OPERATOR.search(text)
+    if named and named[0] not in first:
+        first = f"{named[0]}: {first}"
+    return f"{type(error).__name__}: {first}"[:300]
+
+
+if __name__ == "__main__":
+    sys.setrecursionlimit(5000)
+    serve(answer)

@@ -1,0 +1,92 @@
+"""How samples of OpInfo are counted, and what the page says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def opinfo(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import opinfo
+
+    return opinfo
+
+
+@pytest.fixture
+def tables(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import opinfo_tables
+
+    return opinfo_tables
+
+
+def _reply(outcome: str, samples: int, why: str = "") -> dict[str, Any]:
+    return {"samples": samples, "random": False, "host": False, "outcome": outcome, "why": why}
+
+
+def test_samples_are_counted_by_their_outcome(opinfo: ModuleType) -> None:
+    task = opinfo.Task(opinfo.Row("add", "float32", False), 6)
+    task.take(_reply("right", 3), "")
+    task.take(_reply("refused", 3, "first"), "")
+    assert task.sample < task.samples
+    task.take(_reply("refused", 3, "second"), "")
+    assert task.sample == task.samples
+    assert task.row.outcomes == {"right": 1, "refused": 2}
+    assert task.row.why == {"refused": "first"}
+
+
+def test_an_operator_without_samples_counts_nothing(opinfo: ModuleType) -> None:
+    task = opinfo.Task(opinfo.Row("add", "float32", False), 6)
+    task.take({"samples": 0}, "")
+    assert task.sample >= task.samples
+    assert not task.row.outcomes
+
+
+def test_a_process_that_dies_costs_its_sample(opinfo: ModuleType) -> None:
+    task = opinfo.Task(opinfo.Row("add", "float32", False), 6)
+    task.take({}, "crashed: SIGSEGV")
+    assert task.sample < task.samples  # nobody has said how many there are
+    task.take(_reply("right", 2), "")
+    assert task.sample == task.samples
+    assert task.row.outcomes == {"crashed": 1, "right": 1}
+    task.take({}, "timeout: no answer in 9 s")
+    assert task.row.outcomes["timeout"] == 1
+
+
+def _row(op: str, dtype: str, outcomes: dict[str, int], **more: bool) -> dict[str, Any]:
+    flags = {"backward": False, "random": False, "host": False, **more}
+    return {"op": op, "dtype": dtype, **flags, "outcomes": outcomes, "why": {}}
+
+
+def test_the_page_counts_what_torch_traces(
+    tables: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from results_file import write_results
+
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
+    rows = [
+        _row("add", "float32", {"right": 3, "untraced": 2}),
+        _row("svd", "float32", {"refused": 1}),
+        _row("qr", "float32", {"untraced": 6}),
+        _row("add", "bool", {"wrong": 1}),
+        _row("rand", "float32", {"right": 1, "eager": 1}, random=True),
+        _row("add", "float32", {"right": 1}, backward=True),
+        _row("inv", "float32", {"right": 2}, host=True),
+    ]
+    path = tmp_path / "opinfo.json"
+    write_results(path, "a machine", minutes=7, torch="2.13.0", results=rows)
+    text = tables.opinfo()
+    assert "| forward | float32 | 2 | 4 | 3 | 0 | 1 | 0 | 0 | 0 | 75.0% |" in text
+    assert "| forward | bool | 1 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 0.0% |" in text
+    assert "| forward, random results | float32 | 1 | 2 | 1 | 1 |" in text
+    assert "| forward, by LAPACK | float32 | 1 | 2 | 2 |" in text
+    assert "| backward | float32 | 1 | 1 | 1 |" in text
+    assert "Wrong, at least one sample: add." in text
+    assert "torch 2.13.0; a machine" in text
