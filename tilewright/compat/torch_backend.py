@@ -2,24 +2,25 @@
 
 Dynamo captures graphs, AOTAutograd functionalizes them: no mutation, ATen operators only. A graph
 is compiled on its first call, when its parameters are known: they become constants of the model. If
-a later call finds other or changed tensors, the graph is compiled again.
+a later call finds other tensors, the graph is compiled again; those that have been written to are
+inputs of it from then on. Where gradients are asked for, see `torch_training`.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 import torch
-from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
 
-from tilewright.core.errors import ConfigError, UnsupportedError
+from tilewright.compat.torch_results import Results
+from tilewright.compat.torch_training import differentiated
+from tilewright.core.errors import ConfigError
 from tilewright.driver.compile import compile
 from tilewright.frontends.torch.arrays import to_argument, to_tensor
-from tilewright.frontends.torch.decompositions import decompositions
 from tilewright.frontends.torch.importer import Imported, import_fx, unbound_symbols
 from tilewright.frontends.torch.symbolic_shapes import Sizes
 
@@ -41,29 +42,12 @@ def tilewright(
             f"no option {', '.join(unknown)}" if unknown else f"no mode {mode!r}",
             help=f"options={{...}} may hold {', '.join(OPTIONS)}",
         )
-    if torch.is_grad_enabled() and any(_requires_grad(i) for i in inputs):
-        raise _training()
-    compiler: Callable[..., Callable[..., Any]] = aot_autograd(
-        fw_compiler=_refuse,
-        inference_compiler=lambda graph, _: CompiledGraph(graph, dict(options or {})),
-        decompositions=decompositions(),
-    )
-    return compiler(module, inputs)
-
-
-def _requires_grad(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.requires_grad
-
-
-def _refuse(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-    raise _training()
-
-
-def _training() -> UnsupportedError:
-    return UnsupportedError(
-        "torch.training",
-        "gradients are asked for, and only inference is compiled",
-        help="call the module under torch.no_grad() or torch.inference_mode()",
+    given = dict(options or {})
+    return differentiated(
+        module,
+        inputs,
+        inference=lambda graph, _: CompiledGraph(graph, given),
+        training=lambda graph, _: CompiledGraph(graph, given, freezes=False),
     )
 
 
@@ -95,17 +79,30 @@ class Variant:
             return False
         return [w._version for w in self._counting] == self._versions
 
+    def changed(self) -> list[int]:
+        """Which of its weights have been written to."""
+        written = {
+            id(w) for w, v in zip(self._counting, self._versions, strict=True) if w._version != v
+        }
+        return [i for i, w in enumerate(self.weights) if id(w) in written]
+
 
 class CompiledGraph:
     """A graph of ATen operators as a callable on a list of tensors, compiled when it is called."""
 
-    _boxed_call = True  # what AOTAutograd calls with a list, which is emptied to free the tensors
-
-    def __init__(self, graph: GraphModule, options: Mapping[str, Any]) -> None:
-        self.graph = graph
+    def __init__(
+        self, graph: GraphModule, options: Mapping[str, Any], freezes: bool = True
+    ) -> None:
+        """`freezes`: parameters are constants; otherwise they are inputs like others."""
+        # what AOTAutograd calls with a list, which is emptied to free the tensors; an attribute of
+        # the object, since Dynamo wraps it and copies these
+        self._boxed_call = True
+        self.results = Results.of(graph)
+        self.graph = self.results.graph
         self.options = options
-        self.names = [n.name for n in graph.graph.find_nodes(op="placeholder")]
-        self.unbound = unbound_symbols(graph)
+        self.freezes = freezes
+        self.names = [n.name for n in self.graph.graph.find_nodes(op="placeholder")]
+        self.unbound = unbound_symbols(self.graph)
         self.weights: list[int] | None = None
         self.inputs: list[int] = []
         # the GPU on which the graph's tensors are; Dynamo makes another graph for another one
@@ -115,20 +112,28 @@ class CompiledGraph:
     def __call__(self, args: list[Any]) -> list[Any]:
         """The results for all arguments of the graph: weights, inputs and numbers."""
         if self.weights is None:
-            self.weights = [i for i, value in enumerate(args) if _is_weight(value)]
-            self.inputs = [
-                i
-                for i, value in enumerate(args)
-                if isinstance(value, torch.Tensor) and i not in self.weights
-            ]
-            tensors = (args[i] for i in (*self.inputs, *self.weights))
-            self.there = next((t.device for t in tensors if t.is_cuda), None)
+            self._sort(args, set(self._frozen(args)))
         variant = self._variant(args)
         given = [to_argument(args[i]) for i in self.inputs]
+        kept = self.results.kept(args)
         args.clear()
         found = variant.model(*given)
         results = iter(found if isinstance(found, tuple) else (found,))
-        return [_result(kind, results, self.there) for kind in variant.imported.kinds]
+        computed = [_result(kind, results, self.there) for kind in variant.imported.kinds]
+        return self.results.joined(kept, computed)
+
+    def _frozen(self, args: Sequence[Any]) -> Iterator[int]:
+        """The arguments that are constants: none where parameters are written to."""
+        written = self.results.written
+        if self.freezes and not any(isinstance(args[i], torch.nn.Parameter) for i in written):
+            yield from (i for i, a in enumerate(args) if _is_weight(a) and i not in written)
+
+    def _sort(self, args: Sequence[Any], weights: Set[int]) -> None:
+        tensors = [i for i, value in enumerate(args) if isinstance(value, torch.Tensor)]
+        self.weights = [i for i in tensors if i in weights]
+        self.inputs = [i for i in tensors if i not in weights]
+        self.there = next((args[i].device for i in tensors if args[i].is_cuda), None)
+        self.variants = []
 
     def _variant(self, args: Sequence[Any]) -> Variant:
         assert self.weights is not None
@@ -138,8 +143,10 @@ class CompiledGraph:
         for variant in self.variants:
             if variant.fits(weights, numbers):
                 return variant
-        # What was compiled for the same tensors before they were written to is of no use again.
-        self.variants = [v for v in self.variants if v.numbers != numbers or not v.same(weights)]
+        changed = {i for v in self.variants if v.same(weights) for i in v.changed()}
+        if changed:  # what has been written to will be again: it is an input from now on
+            self._sort(args, {w for i, w in enumerate(self.weights) if i not in changed})
+            weights = [args[i] for i in self.weights]
         made = self._compiled(weights, fixed)
         self.variants.append(made)
         return made
