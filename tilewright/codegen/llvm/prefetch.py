@@ -46,15 +46,15 @@ def _lines(loop: For) -> Iterator[Element]:
 
     A vector that is not aligned ends in the line in which the next one begins.
     """
-    loads = [
-        (load, index)
+    loads = {
+        (load.buffer, load.dtype, index): None
         for load in accesses(loop.body)
         if isinstance(load, Load)
         for index in load.indices
         if isinstance(index, Ramp) and index.stride == 1 and loop.name in free_vars(index.base)
-    ]
-    begins = [(load.buffer, load.dtype, index.base) for load, index in loads]
-    ends = [(load.buffer, load.dtype, index.base + index.count - 1) for load, index in loads]
+    }
+    begins = [(buffer, dtype, index.base) for buffer, dtype, index in loads]
+    ends = [(buffer, dtype, index.base + index.count - 1) for buffer, dtype, index in loads]
     kept: list[Element] = []
     for begin in begins:
         if not any(_is_soon_after(begin, other) for other in kept):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tilewright.arith.affine import to_affine
 from tilewright.arith.dtype_limits import neutral, neutral_of_parts
-from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var, as_int, const
+from tilewright.arith.expr import TRUE, Binary, Cast, Expr, Load, Var, as_int, const
 from tilewright.arith.operators import COMBINE
 from tilewright.arith.simplify import prove
 from tilewright.arith.walk import conjuncts, free_vars, loads, substitute
@@ -133,6 +133,18 @@ def reduction_of(func: Func, block: Block, step: str) -> Reduction:
     if init.value is not of_parts and init.value is not neutral(reduction, target.dtype):
         raise _no_reduction(func, block, step)
     return Reduction(body.value.op, target, term, init.value, of_parts)
+
+
+def is_product(term: Expr) -> bool:
+    """Whether a term is zero where all that it loads is."""
+    match term:
+        case Load():
+            return True
+        case Cast():
+            return is_product(term.a)
+        case Binary("mul", a, b):
+            return is_product(a) and is_product(b)
+    return False
 
 
 def _no_reduction(func: Func, block: Block, step: str) -> Exception:

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewright.arith.expr import Binary, Cast, Expr, Load, Var, ceildiv
+from tilewright.arith.expr import Expr, Load, Var, ceildiv
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import rewrite
 from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Block, For, Func, Iter
 from tilewright.ir.loop.walk import buffers, map_exprs
-from tilewright.schedule.analysis.reduction import reduction_of
+from tilewright.schedule.analysis.reduction import is_product, reduction_of
 from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.primitives.pad import own_loop, spine_of_loop
 from tilewright.schedule.tree import block_spine, replaced, target_block
@@ -36,7 +36,7 @@ def pad_reduction(func: Func, block: str, iterator: str, multiple: int) -> Func:
         raise refuse(func, "pad-reduction.multiple", f"cannot pad to {multiple} terms", old)
     it = _iterator(func, old, iterator)
     reduction = reduction_of(func, old, "pad-reduction")
-    if reduction.op != "add" or not _is_product(reduction.term):
+    if reduction.op != "add" or not is_product(reduction.term):
         message = f'block "{block}" is no sum of products: a zero among its terms may change it'
         raise refuse(func, "pad-reduction.term", message, old)
     if prove((it.extent % multiple).eq(0)):
@@ -58,18 +58,6 @@ def _iterator(func: Func, block: Block, name: str) -> Iter:
             func, "pad-reduction.iterator", message, block, help=f"it has {reduced or 'none'}"
         )
     return found
-
-
-def _is_product(term: Expr) -> bool:
-    """Whether a term is zero where all that it loads is."""
-    match term:
-        case Load():
-            return True
-        case Cast():
-            return _is_product(term.a)
-        case Binary("mul", a, b):
-            return _is_product(a) and _is_product(b)
-    return False
 
 
 def _padded(func: Func, block: Block, it: Iter, size: Expr) -> Block:

@@ -96,9 +96,9 @@ class CpuCosts:
     and cycles that each new stream waits. A core waits for at most so many `loads_in_flight`, and
     for a single one from L3 for `l3_latency` cycles; as it copies, it waits for the first lines of
     `streams_in_flight` rows at a time. The prefetcher follows `prefetched_streams` pages that are
-    written side by side; in more, each line waits. A line that all threads pack before they use it
-    moves `packed_line_moves` times between caches, one that L2 does not hold
-    `far_packed_line_moves`.
+    written side by side; in more, each line waits. What the core itself prefetches is read
+    `prefetch_bytes` later. A line that all threads pack before they use it moves
+    `packed_line_moves` times between caches, one that L2 does not hold `far_packed_line_moves`.
     A calibration keeps these as they are. Other tenants of a host evict its L3 and take half of a
     core's load buffer: 85 or 300 cycles and 72 or 36 loads were measured on one machine, and by the
     worse of them B is packed where reading it in place takes a quarter of the time.
@@ -119,6 +119,8 @@ class CpuCosts:
     l3_latency: float = 100.0
     streams_in_flight: int = 8
     prefetched_streams: int = 32
+    # What a core waits for at a time: the bandwidth of a far cache times its latency.
+    prefetch_bytes: int = 2048
     # Read, read for being written, read by the thread that needs it; L2 writes back what it cannot
     # keep, and reads it again.
     packed_line_moves: int = 4

@@ -31,7 +31,7 @@ def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("target", SMALL, ids=lambda t: t.cpu)
-@pytest.mark.parametrize("sizes", [(67, 5, 128), (70, 18, 128)])
+@pytest.mark.parametrize("sizes", [(67, 5, 128), (70, 18, 128), (67, 5, 131)])
 @pytest.mark.parametrize("name", ["matmul", "dense", "batched_matmul"])
 def test_meaning(name: str, sizes: tuple[int, int, int], target: object) -> None:
     graph = KERNELS[name](*sizes)
@@ -51,6 +51,12 @@ def test_wide_panels_that_the_second_cache_holds_are_left_whole(
     ):
         (result,) = scheduled(KERNELS["dense"](196, 128, depth), CPUS[target])
         assert ("rfactor" in str(result.trace)) == is_cut
+
+
+def test_the_last_block_is_padded_behind_a_loop_without_masks() -> None:
+    (result,) = scheduled(KERNELS["dense"](67, 5, 131), SMALL[1])
+    assert "pad_reduction" in str(result.trace)
+    assert "padding_last" in print_func(result.func)
 
 
 def test_few_rows_are_not_cut() -> None:

@@ -17,6 +17,7 @@ from tilewright.schedule.builtin.cpu.gemm import kc_blocking
 from tilewright.schedule.builtin.cpu.gemm.kc_blocking import (
     KBlock,
     default_kc,
+    even_parts,
     has_k_blocks,
     narrow_k_block,
 )
@@ -41,16 +42,37 @@ def _kc(graph: Graph) -> KBlock | None:
     return default_kc(_reduction(graph), Microkernel(4, 16, 4), SMALL[0])
 
 
-def test_equal_parts_of_one_loop() -> None:
+def test_parts_of_one_loop() -> None:
     assert _kc(KERNELS["dense"](8, 16, 16)) is None
     assert _kc(KERNELS["dense"](8, 16, 64)) == KBlock(0, 16, 16)
-    assert _kc(KERNELS["dense"](8, 16, 67)) is None  # no equal parts
+    assert _kc(KERNELS["dense"](8, 16, 67)) == KBlock(0, 14, 14)  # the last has 3 zeros
+    by_lane = Microkernel(4, 16, 4, lane_fma=True)
+    block = _reduction(KERNELS["dense"](8, 16, 67))
+    assert default_kc(block, by_lane, SMALL[0]) == KBlock(0, 16, 16)
 
 
 def test_what_can_be_cut() -> None:
-    for steps, whole in ((64, True), (67, False), (40, False)):
-        assert has_k_blocks(_reduction(KERNELS["dense"](8, 16, steps)), 4) == whole
+    for steps in (64, 67, 40):
+        assert has_k_blocks(_reduction(KERNELS["dense"](8, 16, steps)), 4)
     assert has_k_blocks(_reduction(KERNELS["conv"](3, 4, 8)), 4)
+
+
+@for_each(("count", "sizes"), [(1, [1]), (7, [1, 2, 3, 4, 7]), (9, [1, 2, 3, 5, 9])])
+def test_sizes_of_even_parts(count: int, sizes: list[int]) -> None:
+    assert even_parts(count) == sizes
+
+
+def test_even_parts_are_what_division_gives() -> None:
+    for count in range(1, 200):
+        assert even_parts(count) == sorted({-(-count // n) for n in range(1, count + 1)})
+
+
+def test_a_prime_number_of_tiles_is_grouped_for_all_threads() -> None:
+    cores = replace(SMALL[1], l2=1 << 20, cores=2)
+    (result,) = scheduled(KERNELS["dense"](163 * 4, 16, 192), cores)
+    (groups,) = (as_int(f.extent) for f in loops(result.func.body) if f.kind == "parallel")
+    assert groups is not None
+    assert 2 <= groups < 163
 
 
 def test_whole_inner_loops() -> None:

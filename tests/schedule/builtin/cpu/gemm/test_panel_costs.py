@@ -52,10 +52,19 @@ def test_rows_that_are_all_in_one_tile_read_a_panel_once() -> None:
 
 
 def test_few_rows_wait_for_panels_that_exceed_l1() -> None:
-    whole = _problem(576, 3200, 104, constant_b=True)
+    whole = _problem(576, 2400, 104, constant_b=True)
     costs = PanelCosts(whole, 16, TARGET)
     assert costs.kept((2, 7)) > 0
     assert costs.kept((4, 4)) == 0
     assert PanelCosts(replace(whole, k=64), 16, TARGET).kept((2, 4)) == 0  # stays in L1
     assert PanelCosts(replace(whole, m=2), 16, TARGET).kept((2, 7)) == 0  # read once
     assert PanelCosts(replace(whole, constant_b=False), 16, TARGET).kept((2, 7)) == 0
+
+
+def test_the_first_tile_waits_for_a_panel_beyond_l2() -> None:
+    far = PanelCosts(_problem(12, 2510, 1000, constant_b=True), 16, TARGET)
+    near = PanelCosts(_problem(12, 2510, 100, constant_b=True), 16, TARGET)
+    assert near.kept((6, 4)) == 0
+    assert far.kept((6, 4)) > far.kept((12, 2)) == 0
+    tile = choose_tile(Schedule(matmul()), "y", far.problem, TARGET)
+    assert tile.mr == 12

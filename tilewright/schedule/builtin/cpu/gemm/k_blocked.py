@@ -32,7 +32,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewright.ir.loop.annotations import EDGE_ROWS, FINITE_WEIGHTS, SKIP_PADDING
+from tilewright.arith.expr import as_int
+from tilewright.arith.simplify import simplify
+from tilewright.ir.loop.annotations import (
+    EDGE_ROWS,
+    FINITE_WEIGHTS,
+    PADDING_LAST,
+    SKIP_PADDING,
+)
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import (
@@ -47,9 +54,9 @@ from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue, unroll_and_v
 from tilewright.schedule.builtin.cpu.gemm.kc_blocking import (
     KBlock,
     blocks_per_part,
-    choose_group,
 )
 from tilewright.schedule.builtin.cpu.gemm.microkernel import Microkernel
+from tilewright.schedule.builtin.cpu.gemm.prefetching import prefetch_at
 from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.builtin.cpu.transpose import crossing_axis, transpose_at
 from tilewright.schedule.schedule import Schedule
@@ -64,22 +71,24 @@ def schedule_k_blocked(
     k_block: KBlock,
     epilogue: Block,
     target: CpuTarget,
-    mc_tiles: int = 0,
+    group: tuple[int, int],
     edge: int = 0,
+    prefetched: int = 0,
 ) -> None:
-    """Schedule a reduction that is padded to full tiles and packed into panels.
+    """Schedule a reduction that is padded to full groups and packed into panels.
 
-    With narrow accumulators, a group has `mc_tiles` row tiles, and the last rows of all may have
-    tiles of their own, of at least `edge` rows (0: they have none).
+    A `group` is so many row tiles and panels, with narrow accumulators one panel. There the last
+    rows of all may have tiles of their own, of at least `edge` rows (0: they have none). Rows of
+    B are `prefetched` so many iterations before their use (0: they are not).
     """
     if k_block.narrow and tile.accumulators == 1 and k_block.kc % tile.lanes:
         tile = replace(tile, lane_fma=False)
-    kernel = _KBlocked(sch, block, axes, tile, k_block, edge)
+    kernel = _KBlocked(sch, block, axes, tile, k_block, edge, prefetched)
     partial = kernel.cut()
     rows, vector, lane = (
-        kernel.narrow_loops(partial, mc_tiles)
+        kernel.narrow_loops(partial, group[0])
         if k_block.narrow
-        else kernel.wide_loops(partial, target)
+        else kernel.wide_loops(partial, *group)
     )
     unroll_and_vectorize(sch, *rows, vector, lane)
     at = kernel.outer[-1]
@@ -107,6 +116,7 @@ class _KBlocked:
         tile: Microkernel,
         k_block: KBlock,
         edge: int,
+        prefetched: int,
     ) -> None:
         self.sch = sch
         self.block = block
@@ -114,17 +124,23 @@ class _KBlocked:
         self.tile = tile
         self.k_block = k_block
         self.edge = edge
+        self.prefetched = prefetched
         self.spatial = [it.name for it in spatial(block)]
         self.blocks = f"{block.name}.final.ax{len(self.spatial)}"
         self.outer: list[str] = []
+        self.padded = False  # the last block of K, with zeros
 
     def cut(self) -> str:
         """Cut K into blocks, or into parts of several; the block that computes one of them."""
         if self.k_block.factor == 0:
             return self._split_accumulators(self.block.name)[0]
-        outer = [loop_of(it) for it in reductions(self.block)]
-        outer = outer[: len(outer) - self.k_block.inner]
+        axes = reductions(self.block)
+        *_, cut = axes = axes[: len(axes) - self.k_block.inner]
+        outer = [loop_of(it) for it in axes]
         if self.k_block.factor > 1:
+            self.padded = as_int(simplify(cut.extent % self.k_block.factor)) != 0
+            if self.padded:
+                self.sch.pad_reduction(self.block.name, cut.name, self.k_block.factor)
             outer[-1], _ = self.sch.split(outer[-1], [None, self.k_block.factor])
         blocks = self.sch.fuse(*outer) if len(outer) > 1 else outer[0]
         if self.k_block.narrow:
@@ -138,12 +154,11 @@ class _KBlocked:
         names = enumerate(self.spatial)
         return {axis: f"{self.block.name}.final.ax{d}" for d, axis in names}
 
-    def wide_loops(self, partial: str, target: CpuTarget) -> tuple[list[str], str, str]:
+    def wide_loops(self, partial: str, tiles: int, panels: int) -> tuple[list[str], str, str]:
         """Groups of tiles share a block of K; the loops over a tile's rows, vectors and lanes."""
         sch, name, axes, tile = self.sch, self.block.name, self.axes, self.tile
         loops = self._final_loops()
         assert axes.m is not None
-        tiles, panels = choose_group(sch, self.block, axes, tile, self.k_block, target)
         row_group, row_tile, rows = sch.split(loops[axes.m.name], [None, tiles, tile.mr])
         panel_group, panel, columns = sch.split(loops[axes.n.name], [None, panels, tile.nr])
         vector, lane = sch.split(columns, [None, tile.lanes])
@@ -236,6 +251,9 @@ class _KBlocked:
         self.mark_edges(rows)
         if FINITE_WEIGHTS.is_on(sch.func):
             sch.annotate(k[-1], SKIP_PADDING.key, 1)
+        prefetch_at(sch, k[-1], self.prefetched)
+        if self.padded:
+            sch.annotate(k[-1], PADDING_LAST.key, 1)
         sch.decompose_reduction(partial, k[0])
         self._set_scope(partial, "register")
 

@@ -57,6 +57,11 @@ class MicrokernelProblem:
     has_k_blocks: bool = True
     work_left: tuple[float, ...] = ()
 
+    @property
+    def constant_b_bytes(self) -> int:
+        """The size of a constant B, 0 of others."""
+        return self.k * self.n * self.bits // 8 if self.constant_b else 0
+
     def steps_left(self, rows: int) -> float:
         """The part of the steps of K that a tile of so many rows executes."""
         return self.work_left[rows - 1] if self.work_left else 1.0

@@ -27,7 +27,7 @@ MAX_ROWS = 16
 SPARE_REGISTERS = 2
 MAX_VECTORS = 8
 # The most rows of a tile where M is symbolic: each number of rows is a copy of the code.
-MAX_UNKNOWN = 8
+MAX_UNKNOWN = 12
 
 
 def choose_tile(

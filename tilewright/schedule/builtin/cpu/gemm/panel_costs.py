@@ -71,7 +71,15 @@ class PanelCosts:
         near, _ = self.target.costs.line_fill[0]
         block = self._bytes(c) * min(self.problem.k, MIN_KC) // max(1, self.problem.k)
         from_l2 = self._reread(c, near) if block > self.target.l1 // 2 else 0.0
-        return max(from_l2, self.from_l3(c))
+        return max(from_l2, self.from_l3(c)) + self._first(c)
+
+    def _first(self, c: Candidate) -> float:
+        """What arithmetic does not hide where the first tile of a panel reads it beyond L2."""
+        size = self.problem.constant_b_bytes
+        if size <= self.target.l2:
+            return 0.0
+        line, _ = self.target.costs.line_fill_beyond_l2(size <= self.target.l3 // 2)
+        return self.count(c) * self._waits(c, line)
 
     def _from_l2(self, c: Candidate) -> float:
         """Panels that leave no room in L1 for rows of A."""
@@ -80,12 +88,17 @@ class PanelCosts:
 
     def _reread(self, c: Candidate, line: float) -> float:
         """What arithmetic does not hide where every tile waits so many cycles for a line."""
-        rows, vectors = c
+        rows, _ = c
         if rows >= self.problem.m or not self.problem.reuses_b:
             return 0.0
-        arithmetic = rows * vectors / self.target.costs.fma_units
         tiles = -(-self.problem.m // rows) * self.count(c)
-        return tiles * max(0.0, vectors * line - arithmetic)
+        return tiles * self._waits(c, line)
+
+    def _waits(self, c: Candidate, line: float) -> float:
+        """What the FMAs of a tile do not hide of reading a row of its panel."""
+        rows, vectors = c
+        arithmetic = rows * vectors / self.target.costs.fma_units
+        return max(0.0, vectors * line - arithmetic)
 
     def _streams(self, c: Candidate) -> float:
         """Waiting for the rows of panels, which the prefetcher follows within a page."""

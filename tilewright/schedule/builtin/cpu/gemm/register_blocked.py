@@ -21,7 +21,7 @@ from math import prod
 from tilewright.arith.expr import Binary, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
-from tilewright.ir.loop.annotations import FINITE_WEIGHTS, PREFETCH, SKIP_PADDING, VERSIONED
+from tilewright.ir.loop.annotations import FINITE_WEIGHTS, SKIP_PADDING, VERSIONED
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
     UNKNOWN_WORK,
@@ -54,6 +54,7 @@ from tilewright.schedule.builtin.cpu.gemm.edge_tiles import are_pixels, choose_e
 from tilewright.schedule.builtin.cpu.gemm.k_blocked import schedule_k_blocked
 from tilewright.schedule.builtin.cpu.gemm.kc_blocking import (
     accumulator_count,
+    choose_group,
     choose_kc,
     has_k_blocks,
     narrow_k_block,
@@ -75,6 +76,7 @@ from tilewright.schedule.builtin.cpu.gemm.pack_b import (
     packs_by_panel,
     row_tiles,
 )
+from tilewright.schedule.builtin.cpu.gemm.prefetching import prefetch_at, prefetch_steps
 from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, fuse_parallel, is_parallel
 from tilewright.schedule.builtin.cpu.transpose import crossing_axis, transpose_at
 from tilewright.schedule.schedule import Schedule
@@ -82,8 +84,6 @@ from tilewright.target.cpu import CpuTarget
 
 # Row tiles that must use a block of a panel for KC blocking to pay.
 MIN_REUSE = 4
-# Steps of K between a prefetch of a row of B that is read in place and its use.
-PREFETCH_STEPS = 8
 # Taps of a window in a line that are written out, each with an offset of its own.
 MAX_UNROLLED_TAPS = 8
 # Steps of K that may be unrolled where A is loaded by scalars.
@@ -103,6 +103,7 @@ def schedule_register_blocked(
     problem = _problem(sch, block, axes, constants, target)
     tile = choose_tile(sch, block.name, problem, target)
     b = pack_b(sch, block, axes, problem, tile, constants, target)
+    prefetched = prefetch_steps(problem, tile, b.in_place, target)
     tiles = row_tiles(axes, tile)
     narrow = narrow_k_block(block)
     if narrow is not None and narrow.factor == 0 and tile.accumulators == 1:
@@ -113,21 +114,24 @@ def schedule_register_blocked(
         _pad(sch, block, axes, tile, together)
         least = _least_edge(block, axes, tile)
         edge = choose_edge(sch, block.name, axes.m, tile.mr, least)
-        schedule_k_blocked(sch, block, axes, tile, narrow, epilogue, target, together, edge)
+        schedule_k_blocked(sch, block, axes, tile, narrow, epilogue, target, (together, 1), edge)
         return
     blocks_k = tiles and not b.in_place
     k_block = choose_kc(sch, block, tile, target, tiles >= MIN_REUSE) if blocks_k else None
     if k_block is not None:
         pack_first(sch, b, axes, tile)
-        _pad(sch, block, axes, tile)
-        schedule_k_blocked(sch, block, axes, tile, k_block, epilogue, target)
+        group = choose_group(sch, block, axes, tile, k_block, target)
+        _pad(sch, block, axes, tile, group[0])
+        schedule_k_blocked(sch, block, axes, tile, k_block, epilogue, target, group, 0, prefetched)
         return
     transposed = None
     if crossing_axis(epilogue, block_graph(sch.func), target) is not None:
         copy = sch.cache_write(block.name, "register")
         graph = block_graph(sch.func)
         block, epilogue, transposed = graph.block(block.name), graph.block(copy), epilogue.name
-    _schedule_flat(sch, block, axes, problem, tile, tiles, epilogue, transposed, b, band, target)
+    _schedule_flat(
+        sch, block, axes, problem, tile, tiles, epilogue, transposed, b, band, prefetched, target
+    )
 
 
 def _schedule_flat(
@@ -141,6 +145,7 @@ def _schedule_flat(
     transposed: str | None,
     b: PackedB,
     band: LineBand | None,
+    prefetched: int,
     target: CpuTarget,
 ) -> None:
     """Tiles that go through all of K at once, perhaps `transposed` a group of rows at a time."""
@@ -183,21 +188,15 @@ def _schedule_flat(
     least = _least_edge(block, axes, tile)
     mark_edges(sch, block.name, axes.m, tile.mr, least, [*row_loops, *written])
     unroll_and_vectorize(sch, *steps, *row_loops, vector, lane)
-    _annotate_sums(sch, sums[-1], b.in_place and problem.b_bytes > target.l2 // 2)
+    if FINITE_WEIGHTS.is_on(sch.func):
+        sch.annotate(sums[-1], SKIP_PADDING.key, 1)
+    prefetch_at(sch, sums[-1], prefetched)
     sch.decompose_reduction(block.name, sums[0])
     sch.set_scope(accumulators, "register")
     if is_parallel(sch, block.name, op_count(block)):
         loop = fuse_parallel(sch, block.name, shared)
         if b.in_place and not b.window and typical_extent(axes.n.extent) % tile.nr != 0:
             sch.annotate(loop, VERSIONED.key, 1)  # full panels need no masks
-
-
-def _annotate_sums(sch: Schedule, loop: str, prefetches: bool) -> None:
-    """Say of the innermost loop over K what it loads ahead, and that it may meet only padding."""
-    if prefetches:
-        sch.annotate(loop, PREFETCH.key, PREFETCH_STEPS)
-    if FINITE_WEIGHTS.is_on(sch.func):
-        sch.annotate(loop, SKIP_PADDING.key, 1)
 
 
 def _panels_first(sch: Schedule, block: Block, axes: TileAxes, target: CpuTarget) -> bool:
@@ -290,7 +289,7 @@ def _problem(
         row_bytes=row_bytes(block, axes, graph),
         b_bytes=in_place_bytes(block, axes, graph, constants),
         constant_b=axes.packed_b is not None and axes.packed_b.buffer in constants,
-        has_k_blocks=has_k_blocks(block, target.lanes(bits)),
+        has_k_blocks=has_k_blocks(block, target.lanes(bits) if by_lane else 1),
         work_left=work_left(sch.func, block, axes.m, MAX_ROWS),
     )
 
