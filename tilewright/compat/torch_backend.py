@@ -21,6 +21,7 @@ from tilewright.compat.torch_training import differentiated
 from tilewright.core.errors import ConfigError
 from tilewright.driver.compile import compile
 from tilewright.frontends.torch.arrays import to_argument, to_tensor
+from tilewright.frontends.torch.draw_seed import drawn_seed
 from tilewright.frontends.torch.importer import Imported, import_fx, unbound_symbols
 from tilewright.frontends.torch.symbolic_shapes import Sizes
 
@@ -117,6 +118,8 @@ class CompiledGraph:
         given = [to_argument(args[i]) for i in self.inputs]
         kept = self.results.kept(args)
         args.clear()
+        if variant.imported.takes_seed:
+            given.append(to_argument(drawn_seed(self.there)))
         found = variant.model(*given)
         results = iter(found if isinstance(found, tuple) else (found,))
         computed = [_result(kind, results, self.there) for kind in variant.imported.kinds]
@@ -165,7 +168,7 @@ class CompiledGraph:
     def _compiled(self, weights: Sequence[torch.Tensor], fixed: Mapping[str, int]) -> Variant:
         assert self.weights is not None
         constants = {self.names[i]: w for i, w in zip(self.weights, weights, strict=True)}
-        imported = import_fx(self.graph, constants, Sizes(fixed))
+        imported = import_fx(self.graph, constants, Sizes(fixed), is_seeded=True)
         model: Callable[..., Any] = _nothing
         if imported.graph.outputs:
             target = "native" if self.there is None else "cuda"

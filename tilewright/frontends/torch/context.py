@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.arith.expr import Expr, as_expr, as_int, product
+from tilewright.arith.expr import Expr, as_expr, as_int, const, product
 from tilewright.arith.simplify import simplify
-from tilewright.core.dtypes import DType
+from tilewright.core.dtypes import I64, DType
 from tilewright.core.errors import Loc, UnsupportedError
 from tilewright.frontends.torch.dtypes import promoted
 from tilewright.ir.graph.nodes import Attrs
@@ -29,6 +29,9 @@ from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.creation import DimsAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
+
+# Of graphs that are not seeded, whose random numbers are the same in every run: "tilewrig".
+FIXED_KEY = 0x74696C6577726967
 
 
 class ValueName(str):
@@ -77,9 +80,21 @@ class AtenCall:
 
 @dataclass
 class TorchContext:
-    """The graph being built."""
+    """The graph being built; `is_seeded` where the key of its random numbers is an input."""
 
     g: GraphBuilder
+    is_seeded: bool = False
+    random_streams: int = 0
+    seed: str | None = None  # the input that is the key, once something has asked for it
+
+    def next_random_stream(self) -> tuple[tuple[str, ...], int, int]:
+        """Inputs, key and stream of another operator `random`, whose numbers are its own."""
+        self.random_streams += 1
+        if not self.is_seeded:
+            return (), FIXED_KEY, self.random_streams
+        if self.seed is None:
+            self.seed = self.g.input("seed", TensorType(I64, (const(1),)))
+        return (self.seed,), 0, self.random_streams
 
     def add(self, n: AtenCall, op: str, *inputs: str, attrs: Attrs | None = None) -> str:
         """Append an operator with one output."""

@@ -52,10 +52,14 @@ _NUMBERS = (torch.SymInt, int, torch.SymBool, bool, torch.SymFloat, float)
 
 @dataclass(frozen=True)
 class Imported:
-    """A graph, and what its results are for torch: each a tensor, a number or nothing."""
+    """A graph, and what its results are for torch: each a tensor, a number or nothing.
+
+    A graph that draws random numbers `takes_seed`: its last input is their key.
+    """
 
     graph: Graph
     kinds: tuple[type[torch.Tensor] | type[int] | None, ...]
+    takes_seed: bool = False
 
 
 @dataclass
@@ -74,9 +78,13 @@ def import_fx(
     constants: Mapping[str, torch.Tensor],
     sizes: Sizes | None = None,
     name: str = "torch",
+    is_seeded: bool = False,
 ) -> Imported:
-    """The graph of a module of ATen calls; `constants` are tensors of placeholders, by name."""
-    context = TorchContext(GraphBuilder(name, Loc(name)))
+    """The graph of a module of ATen calls; `constants` are tensors of placeholders, by name.
+
+    The key of its random numbers is an input where it `is_seeded`.
+    """
+    context = TorchContext(GraphBuilder(name, Loc(name)), is_seeded)
     state = _Import(module, constants, sizes or Sizes(), context)
     for node in module.graph.nodes:
         if node.op == "output":
@@ -273,7 +281,7 @@ def _finished(state: _Import, node: Node) -> Imported:
             kinds.append(int)
             number = value if isinstance(value, Expr) else state.sizes.of(value)
             names.append(g.add("dims", attrs=DimsAttrs((number,), ()), name="number"))
-    return Imported(g.graph(*names), tuple(kinds))
+    return Imported(g.graph(*names), tuple(kinds), state.c.seed is not None)
 
 
 _READ = {"placeholder": _placeholder, "get_attr": _attribute, "call_function": _call}

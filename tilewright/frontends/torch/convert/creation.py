@@ -83,6 +83,7 @@ CONVERTERS: dict[str, Converter] = {
     "aten.fill": full_like,
     "aten.scalar_tensor": number,
     "aten.empty": empty,
+    "aten.empty_permuted": empty,
     "aten.eye": eye,
     "aten.arange": arange,
 }
