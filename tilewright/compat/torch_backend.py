@@ -16,16 +16,25 @@ import numpy as np
 import torch
 from torch.fx import GraphModule
 
+from tilewright.compat.torch_partition import (
+    Boxed,
+    is_fullgraph,
+    partitioned,
+    whole_in_eager,
+)
 from tilewright.compat.torch_results import Results
 from tilewright.compat.torch_training import differentiated
-from tilewright.core.errors import ConfigError
+from tilewright.core.errors import ConfigError, Error
 from tilewright.driver.compile import compile
 from tilewright.frontends.torch.arrays import to_argument, to_tensor
 from tilewright.frontends.torch.draw_seed import drawn_seed
-from tilewright.frontends.torch.importer import Imported, import_fx, unbound_symbols
+from tilewright.frontends.torch.importer import Imported, import_fx, refusals, unbound_symbols
 from tilewright.frontends.torch.symbolic_shapes import Sizes
 
-OPTIONS = ("target", "threads", "precision", "tuned", "nearest_workload", "cache", "checks")
+OPTIONS = (
+    *("target", "threads", "precision", "tuned", "nearest_workload", "cache", "checks"),
+    "fallback",
+)
 
 
 def tilewright(
@@ -43,7 +52,7 @@ def tilewright(
             f"no option {', '.join(unknown)}" if unknown else f"no mode {mode!r}",
             help=f"options={{...}} may hold {', '.join(OPTIONS)}",
         )
-    given = dict(options or {})
+    given = {"fallback": not is_fullgraph(), **(options or {})}
     return differentiated(
         module,
         inputs,
@@ -100,7 +109,10 @@ class CompiledGraph:
         self._boxed_call = True
         self.results = Results.of(graph)
         self.graph = self.results.graph
-        self.options = options
+        self.options = {name: value for name, value in options.items() if name != "fallback"}
+        self.fallback = options.get("fallback", False)
+        # compiled and eager parts in its place, once it is known that it cannot be compiled whole
+        self.parts: Boxed | None = None
         self.freezes = freezes
         self.names = [n.name for n in self.graph.graph.find_nodes(op="placeholder")]
         self.unbound = unbound_symbols(self.graph)
@@ -114,16 +126,39 @@ class CompiledGraph:
         """The results for all arguments of the graph: weights, inputs and numbers."""
         if self.weights is None:
             self._sort(args, set(self._frozen(args)))
-        variant = self._variant(args)
-        given = [to_argument(args[i]) for i in self.inputs]
         kept = self.results.kept(args)
+        return self.results.joined(kept, self._computed(args))
+
+    def _computed(self, args: list[Any]) -> list[Any]:
+        """The results that are no arguments."""
+        if self.parts is None:
+            try:
+                variant = self._variant(args)
+            except Error as error:
+                if not self.fallback:
+                    raise
+                self.parts = self._split(error, args)
+        if self.parts is not None:
+            return self.parts(args)
+        given = [to_argument(args[i]) for i in self.inputs]
         args.clear()
         if variant.imported.takes_seed:
             given.append(to_argument(drawn_seed(self.there)))
         found = variant.model(*given)
         results = iter(found if isinstance(found, tuple) else (found,))
-        computed = [_result(kind, results, self.there) for kind in variant.imported.kinds]
-        return self.results.joined(kept, computed)
+        return [
+            _result(kind, axes, results, self.there)
+            for kind, axes in zip(variant.imported.kinds, variant.imported.axes, strict=True)
+        ]
+
+    def _split(self, error: Error, args: Sequence[Any]) -> Boxed:
+        """The parts of a graph that cannot be compiled whole, for which `error` was raised."""
+        refused = refusals(self.graph, Sizes(self._numbers(args)))
+        if not refused:
+            return whole_in_eager(self.graph, error)
+        options = {**self.options, "fallback": True}
+        make = lambda part: CompiledGraph(part, options, self.freezes)  # noqa: E731
+        return partitioned(self.graph, refused, make)
 
     def _frozen(self, args: Sequence[Any]) -> Iterator[int]:
         """The arguments that are constants: none where parameters are written to."""
@@ -168,7 +203,9 @@ class CompiledGraph:
     def _compiled(self, weights: Sequence[torch.Tensor], fixed: Mapping[str, int]) -> Variant:
         assert self.weights is not None
         constants = {self.names[i]: w for i, w in zip(self.weights, weights, strict=True)}
-        imported = import_fx(self.graph, constants, Sizes(fixed), is_seeded=True)
+        imported = import_fx(
+            self.graph, constants, Sizes(fixed), is_seeded=True, in_memory_order=True
+        )
         model: Callable[..., Any] = _nothing
         if imported.graph.outputs:
             target = "native" if self.there is None else "cuda"
@@ -185,7 +222,9 @@ def _is_weight(value: Any) -> bool:
     return isinstance(value, torch.nn.Parameter) or hasattr(value, "_dynamo_static_input_type")
 
 
-def _result(kind: type | None, results: Any, there: torch.device | None) -> Any:
+def _result(
+    kind: type | None, axes: Sequence[int] | None, results: Any, there: torch.device | None
+) -> Any:
     """A result of the kind that torch expects, `there` if that is a GPU."""
     if kind is None:
         return None
@@ -193,4 +232,6 @@ def _result(kind: type | None, results: Any, there: torch.device | None) -> Any:
     if kind is int:
         return int(found) if isinstance(found, torch.Tensor) else int(np.asarray(found))
     tensor = found if isinstance(found, torch.Tensor) else to_tensor(found)
-    return tensor if there is None or tensor.is_cuda else tensor.to(there)
+    if there is not None and not tensor.is_cuda:
+        tensor = tensor.to(there)
+    return tensor if axes is None else tensor.permute(*np.argsort(axes).tolist())

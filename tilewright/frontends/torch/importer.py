@@ -18,10 +18,11 @@ import torch
 from torch.fx import GraphModule, Node
 
 from tilewright.arith.expr import Expr, Var, as_int
-from tilewright.core.errors import Loc, UnsupportedError
+from tilewright.core.errors import Error, Loc, UnsupportedError
 from tilewright.frontends.torch.arrays import to_array
 from tilewright.frontends.torch.context import AtenCall, TorchContext, ValueName
 from tilewright.frontends.torch.dtypes import from_torch
+from tilewright.frontends.torch.memory_order import axes_in_memory
 from tilewright.frontends.torch.source_location import place_of
 from tilewright.frontends.torch.symbolic_shapes import Sizes
 from tilewright.frontends.torch.table import converter
@@ -30,6 +31,7 @@ from tilewright.ir.types import TensorType
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.creation import DimsAttrs
 from tilewright.ops.tensor.indexing import IndexPositionsAttrs
+from tilewright.ops.tensor.manipulation import TransposeAttrs
 
 # Checks of sizes and of types, which torch makes from what it has assumed while tracing.
 _CHECKS = (
@@ -54,11 +56,13 @@ _NUMBERS = (torch.SymInt, int, torch.SymBool, bool, torch.SymFloat, float)
 class Imported:
     """A graph, and what its results are for torch: each a tensor, a number or nothing.
 
-    A graph that draws random numbers `takes_seed`: its last input is their key.
+    A graph that draws random numbers `takes_seed`: its last input is their key. A result of which
+    `axes` are told has its axes in that order, the one that they have in memory.
     """
 
     graph: Graph
     kinds: tuple[type[torch.Tensor] | type[int] | None, ...]
+    axes: tuple[tuple[int, ...] | None, ...]
     takes_seed: bool = False
 
 
@@ -70,6 +74,7 @@ class _Import:
     constants: Mapping[str, torch.Tensor]
     sizes: Sizes
     c: TorchContext
+    in_memory_order: bool = False
     values: dict[Node, Any] = field(default_factory=dict)
 
 
@@ -79,19 +84,59 @@ def import_fx(
     sizes: Sizes | None = None,
     name: str = "torch",
     is_seeded: bool = False,
+    in_memory_order: bool = False,
 ) -> Imported:
     """The graph of a module of ATen calls; `constants` are tensors of placeholders, by name.
 
-    The key of its random numbers is an input where it `is_seeded`.
+    The key of its random numbers is an input where it `is_seeded`. `in_memory_order` gives results
+    with their axes as they lie in memory for torch.
     """
     context = TorchContext(GraphBuilder(name, Loc(name)), is_seeded)
-    state = _Import(module, constants, sizes or Sizes(), context)
+    state = _Import(module, constants, sizes or Sizes(), context, in_memory_order)
     for node in module.graph.nodes:
         if node.op == "output":
             return _finished(state, node)
         context.g.loc = place_of(node)
         state.values[node] = _READ[node.op](state, node)
     raise AssertionError("a graph without output")
+
+
+def refusals(module: GraphModule, sizes: Sizes | None = None) -> dict[Node, Error]:
+    """Every node that `import_fx` would refuse, with the reason: all of them, not the first only.
+
+    Results of a node that is refused are inputs of what comes after. A value that cannot be one,
+    such as a tensor of a type that we have not, makes all that takes it refused.
+    """
+    state = _Import(module, {}, sizes or Sizes(), TorchContext(GraphBuilder("torch", Loc("torch"))))
+    found: dict[Node, Error] = {}
+    outside: dict[Node, Error] = {}
+    for node in module.graph.nodes:
+        if node.op == "output":
+            break
+        state.c.g.loc = place_of(node)
+        reason = next((outside[n] for n in node.all_input_nodes if n in outside), None)
+        try:
+            if reason is not None:
+                raise reason
+            state.values[node] = _READ[node.op](state, node)
+        except Error as error:
+            found[node] = error
+            try:
+                state.values[node] = _stand_in(state, node, node.meta.get("val"))
+            except UnsupportedError as type_error:
+                outside[node] = type_error
+    return found
+
+
+def _stand_in(state: _Import, node: Node, value: Any) -> Any:
+    """What takes the place of the results of a node that is computed elsewhere."""
+    if isinstance(value, torch.Tensor):
+        return state.c.g.input(node.name, _type(state, value))
+    if isinstance(value, list | tuple):
+        return tuple(_stand_in(state, node, item) for item in value)
+    if value is None or isinstance(value, _NUMBERS):
+        return _number(state, value)
+    raise UnsupportedError("torch.graph", f"{node.target} is a {type(value).__name__}")
 
 
 def unbound_symbols(module: GraphModule) -> list[str]:
@@ -266,11 +311,16 @@ def _finished(state: _Import, node: Node) -> Imported:
     """The graph; each of its outputs is a value of its own that some node computes."""
     g, names = state.c.g, list[str]()
     kinds: list[type[torch.Tensor] | type[int] | None] = []
+    axes: list[tuple[int, ...] | None] = []
     given = node.args[0] if isinstance(node.args[0], list | tuple) else [node.args[0]]
     computed = {out for made in g.nodes for out in made.outputs}
     g.loc = place_of(node)
     for item in given:
         value = state.values[item] if isinstance(item, Node) else item
+        axes.append(_memory_order(state, item) if isinstance(value, str) else None)
+        if axes[-1] is not None:
+            value = g.add("transpose", value, attrs=TransposeAttrs(axes[-1]), name="output")
+            computed.add(value)
         if value is None:
             kinds.append(None)
         elif isinstance(value, str):
@@ -281,7 +331,14 @@ def _finished(state: _Import, node: Node) -> Imported:
             kinds.append(int)
             number = value if isinstance(value, Expr) else state.sizes.of(value)
             names.append(g.add("dims", attrs=DimsAttrs((number,), ()), name="number"))
-    return Imported(g.graph(*names), tuple(kinds), state.c.seed is not None)
+    return Imported(g.graph(*names), tuple(kinds), tuple(axes), state.c.seed is not None)
+
+
+def _memory_order(state: _Import, node: Node) -> tuple[int, ...] | None:
+    known = node.meta.get("val")
+    if not state.in_memory_order or not isinstance(known, torch.Tensor):
+        return None
+    return axes_in_memory(known)
 
 
 _READ = {"placeholder": _placeholder, "get_attr": _attribute, "call_function": _call}

@@ -33,7 +33,7 @@ def test_repetition() -> None:
 
 
 def test_backwards_and_around() -> None:
-    check(lambda x: (x.flip(0), x.flip(-1, 1), x.roll(2, -1)), X)
+    check(lambda x: (x.flip(0), x.flip(-1, 1), x.flip(()), x.roll(2, -1)), X)
 
 
 @pytest.mark.parametrize("k", [-1, 0, 2])

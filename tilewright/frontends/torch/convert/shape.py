@@ -92,7 +92,9 @@ def repeat(c: TorchContext, n: AtenCall) -> Result:
 
 
 def flip(c: TorchContext, n: AtenCall) -> Result:
-    """Backwards along axes."""
+    """Backwards along axes; along none where none is named."""
+    if not n["dims"]:
+        return str(n["self"])
     axes = axes_of(n, c.type(n["self"]).rank, "dims")
     return c.add(n, "reverse", n["self"], attrs=ReverseAttrs(axes))
 
