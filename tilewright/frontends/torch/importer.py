@@ -107,7 +107,8 @@ def refusals(module: GraphModule, sizes: Sizes | None = None) -> dict[Node, Erro
     Results of a node that is refused are inputs of what comes after. A value that cannot be one,
     such as a tensor of a type that we have not, makes all that takes it refused.
     """
-    state = _Import(module, {}, sizes or Sizes(), TorchContext(GraphBuilder("torch", Loc("torch"))))
+    context = TorchContext(GraphBuilder("torch", Loc("torch")), is_seeded=True)
+    state = _Import(module, {}, sizes or Sizes(), context)
     found: dict[Node, Error] = {}
     outside: dict[Node, Error] = {}
     for node in module.graph.nodes:
