@@ -25,7 +25,15 @@ from tilewright.ops.linalg import determinant, dft, einsum, matmul
 from tilewright.ops.op import Op
 from tilewright.ops.random import mt19937, philox
 from tilewright.ops.recurrent import layers
-from tilewright.ops.reduction import channel_norm, cumsum_rows, cumulative, norm, reduce, softmax
+from tilewright.ops.reduction import (
+    channel_norm,
+    cumsum_rows,
+    cumulative,
+    cumulative_extreme,
+    norm,
+    reduce,
+    softmax,
+)
 from tilewright.ops.tensor import (
     argsort,
     creation,
@@ -79,6 +87,7 @@ FAMILIES = (
     roi,
     rotary,
     cumulative,
+    cumulative_extreme,
     cumsum_rows,
     scatter,
     slicing,

@@ -48,9 +48,27 @@ def test_many_lines_natively(axis: int, symbolic: bool) -> None:
     last = Var("N") if symbolic else 37
     x = g.input("x", tensor(F32, 5, 6, last))
     ys = [g.add("cumsum", x, attrs=ScanAttrs(axis, e, r)) for e in (0, 1) for r in (0, 1)]
+    ys.append(g.add("cumlogsumexp", x, attrs=ScanAttrs(axis)))
     graph = g.graph(*ys)
     for n in (37, 16, 1) if symbolic else (37,):
         check_native(graph, random_inputs(graph, {"N": n}))
+
+
+@for_each("reverse", [False, True])
+@for_each("exclusive", [False, True])
+@for_each("dtype", ["float32", "float64"])
+def test_logarithms_of_sums_against_numpy(dtype: str, exclusive: bool, reverse: bool) -> None:
+    x = np.random.default_rng(1).normal(0, 30, (4, 9)).astype(dtype)
+    x[0, 3], x[1, :2], x[2, 4:6], x[3, :] = np.nan, -np.inf, np.inf, -np.inf
+    run = np.flip(x, 1) if reverse else x
+    with np.errstate(invalid="ignore"):
+        expected = np.logaddexp.accumulate(run, axis=1)
+    if exclusive:
+        first = np.full((4, 1), -np.inf, dtype)
+        expected = np.concatenate([first, expected[:, :-1]], 1)
+    found = run_op("cumlogsumexp", x, attrs=ScanAttrs(1, exclusive, reverse))
+    right = np.flip(expected, 1) if reverse else expected
+    np.testing.assert_allclose(found, right, rtol=1e-6)
 
 
 def test_one_line_and_empty() -> None:
@@ -72,3 +90,5 @@ def test_type_errors() -> None:
         run_op("cumsum", np.ones(3, np.float32), attrs=ScanAttrs(1))
     with pytest.raises(TypeCheckError, match="no axis"):
         run_op("cumsum", np.ones((), np.float32), attrs=ScanAttrs(0))
+    with pytest.raises(TypeCheckError, match="is not defined on i64"):
+        run_op("cumlogsumexp", np.ones(3, np.int64), attrs=ScanAttrs(0))

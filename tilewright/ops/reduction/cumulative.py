@@ -1,11 +1,22 @@
-"""Cumulative sums and products along an axis."""
+"""Cumulative sums, products and logarithms of sums of exponentials along an axis."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tilewright.arith.expr import Expr, Load, Var, binary, const
+from tilewright.arith.expr import (
+    Expr,
+    Load,
+    Var,
+    binary,
+    call,
+    const,
+    maximum,
+    minimum,
+    select,
+)
 from tilewright.arith.simplify import simplify
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
@@ -22,11 +33,14 @@ from tilewright.ir.loop.nodes import (
     Store,
 )
 from tilewright.ir.types import Shape, TensorType
-from tilewright.ops.elementwise.define import check_dtype, numbers
+from tilewright.ops.elementwise.define import Accepts, check_dtype, floats, numbers
 from tilewright.ops.op import Op, fail, normalize_axis
 
 # Neighbouring lines in one block: some vectors, whose sums do not wait for each other.
 LINES_PER_BLOCK = 32
+
+Join = Callable[[Expr, Expr], Expr]
+"""What the running value becomes with the next element."""
 
 
 @node
@@ -38,8 +52,10 @@ class ScanAttrs(Attrs):
     reverse: bool = False
 
 
-def _scan_type(name: str, attrs: ScanAttrs, ins: Sequence[TensorType]) -> TensorType:
-    check_dtype(name, numbers, ins[0].dtype)
+def _scan_type(
+    name: str, accepts: Accepts, attrs: ScanAttrs, ins: Sequence[TensorType]
+) -> TensorType:
+    check_dtype(name, accepts, ins[0].dtype)
     if ins[0].rank == 0:
         raise fail(name, "a scalar has no axis")
     normalize_axis(name, attrs.axis, ins[0].rank)
@@ -48,8 +64,8 @@ def _scan_type(name: str, attrs: ScanAttrs, ins: Sequence[TensorType]) -> Tensor
 
 def _scan(
     name: str,
-    op: str,
-    start: int,
+    join: Join,
+    start: float,
     attrs: ScanAttrs,
     ins: Sequence[TensorType],
     outs: Sequence[TensorType],
@@ -60,7 +76,7 @@ def _scan(
     """
     x = ins[0]
     axis = normalize_axis(name, attrs.axis, x.rank)
-    lines = _Lines(name, op, const(start, x.dtype), attrs, x.shape, axis)
+    lines = _Lines(name, join, const(start, x.dtype), attrs, x.shape, axis)
     side = const(1) if axis == x.rank - 1 else x.shape[-1]
     groups = simplify(side // LINES_PER_BLOCK)
     nests = [lines.nest(LINES_PER_BLOCK, groups, const(0))] if groups is not const(0) else []
@@ -75,10 +91,10 @@ class _Lines:
     """Makes the loops over the lines of a tensor along an axis."""
 
     def __init__(
-        self, name: str, op: str, start: Expr, attrs: ScanAttrs, shape: Shape, axis: int
+        self, name: str, join: Join, start: Expr, attrs: ScanAttrs, shape: Shape, axis: int
     ) -> None:
         self.name = name
-        self.op = op
+        self.join = join
         self.start = start
         self.attrs = attrs
         self.shape = shape
@@ -137,7 +153,7 @@ class _Lines:
 
         def add(lane: Expr) -> Store:
             element = Load("x0", at(lane), kept.dtype)
-            return Store(kept.name, (lane,), binary(self.op, sofar(lane), element))
+            return Store(kept.name, (lane,), self.join(sofar(lane), element))
 
         def write(lane: Expr) -> Store:
             return Store("y0", at(lane), sofar(lane))
@@ -147,14 +163,29 @@ class _Lines:
         return Alloc(kept, Seq((each("start", begin), along)))
 
 
+def _log_add_exp(a: Expr, b: Expr) -> Expr:
+    """`log(exp(a) + exp(b))`, of the greater one and what the lesser adds to it."""
+    high, low = maximum(a, b), minimum(a, b)
+    added = high + call("log1p", call("exp", low - high))
+    unchanged = a.eq(b) & call("isinf", a)
+    nan = call("isnan", a) | call("isnan", b)
+    return select(nan, a + b, select(unchanged, a, added))
+
+
+_ROWS: tuple[tuple[str, Join, float, Accepts, str], ...] = (
+    ("cumsum", partial(binary, "add"), 0, numbers, "sum"),
+    ("cumprod", partial(binary, "mul"), 1, numbers, "product"),
+    ("cumlogsumexp", _log_add_exp, -math.inf, floats, "logarithm of the sum of exponentials"),
+)
+
 OPS = tuple(
     Op(
         name,
-        partial(_scan_type, name),
+        partial(_scan_type, name, accepts),
         "opaque",
         ScanAttrs,
-        loops=partial(_scan, name, op, start),
+        loops=partial(_scan, name, join, start),
         doc=f"the running {word} along an axis",
     )
-    for name, op, start, word in (("cumsum", "add", 0, "sum"), ("cumprod", "mul", 1, "product"))
+    for name, join, start, accepts, word in _ROWS
 )

@@ -6,6 +6,7 @@ import torch
 from tests.frontends.torch.eager import check, integers, random
 
 X = random(3, 4, 5)
+NAN, INF = float("nan"), float("inf")
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin"])
@@ -52,3 +53,18 @@ def test_order() -> None:
     check(lambda x: x.topk(3, -1, largest=False).values, X)
     check(lambda x: x.sort(1), X)
     check(lambda x: (x.sort(descending=True).values, x.argsort(0)), X)
+
+
+def test_running_values() -> None:
+    odd = torch.tensor([[1.0, NAN, 3.0, NAN], [-INF, -INF, 2.0, INF], [2.0, 2.0, 1.0, 2.0]])
+    for x in (random(3, 5), odd, integers(-3, 4, 4, 6)):
+        check(lambda x: (*x.cummax(1), *x.cummin(0)), x)
+    check(lambda x: (x.logcumsumexp(1), x.logcumsumexp(0)), odd)
+    check(lambda x: x.logcumsumexp(-1), random(3, 5).to(torch.bfloat16), rtol=1e-2)
+    check(lambda x: (*x.cummax(0), *x.cummin(0), x.logcumsumexp(0)), torch.tensor(2.5))
+    check(lambda x: x.cummax(0), torch.tensor([False, True, False]))
+
+
+def test_order_of_truth_values_and_scalars() -> None:
+    check(lambda x: x.sort(stable=True), torch.tensor([True, False, True]))
+    check(lambda x: (*x.sort(), *x.topk(1), *x.max(0), *x.min(0)), torch.tensor(2.5))

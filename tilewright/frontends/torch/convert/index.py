@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from tilewright.arith.expr import as_expr, const
 from tilewright.core.dtypes import BOOL, I64
+from tilewright.frontends.slice_bounds import add_slice
 from tilewright.frontends.torch.context import (
     AtenCall,
     Converter,
     Result,
     TorchContext,
-    ValueName,
     axis_of,
 )
 from tilewright.frontends.torch.convert.shape import expanded
+from tilewright.ir.types import Shape
 from tilewright.ops.op import broadcast_shapes
+from tilewright.ops.tensor.creation import FullAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs, GatherNdAttrs
 from tilewright.ops.tensor.scatter import ScatterElementsAttrs, ScatterNdAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
@@ -29,35 +31,52 @@ def embedding(c: TorchContext, n: AtenCall) -> Result:
 
 def index_select(c: TorchContext, n: AtenCall) -> Result:
     """Positions along an axis."""
-    axis = axis_of(n["dim"], c.type(n["self"]).rank)
-    return c.add(n, "gather", n["self"], n["index"], attrs=GatherAttrs(axis))
+    x = _with_axis(c, n, n["self"])
+    axis = axis_of(n["dim"], c.type(x).rank)
+    y = c.add(n, "gather", x, n["index"], attrs=GatherAttrs(axis))
+    return c.reshape(n, y, n.type.shape)
+
+
+def _with_axis(c: TorchContext, n: AtenCall, x: str) -> str:
+    """A value that has an axis to count along: a scalar is its only element."""
+    return x if c.type(x).rank else c.reshape(n, x, (const(1),))
 
 
 def gather(c: TorchContext, n: AtenCall) -> Result:
     """For each element, a position along an axis; along the others it is the element's own."""
-    axis = axis_of(n["dim"], c.type(n["self"]).rank)
-    return c.add(n, "gather_elements", n["self"], n["index"], attrs=GatherAttrs(axis))
+    if c.elements(n["index"]) is const(0):
+        return c.add(n, "full", attrs=FullAttrs(n.type.shape, 0, n.dtype))
+    x, index = (_with_axis(c, n, n[name]) for name in ("self", "index"))
+    axis = axis_of(n["dim"], c.type(x).rank)
+    y = c.add(n, "gather_elements", x, index, attrs=GatherAttrs(axis))
+    return c.reshape(n, y, n.type.shape)
 
 
 def scatter(reduction: str = "") -> Converter:
     """Elements, or one number, written to positions along an axis."""
 
     def convert(c: TorchContext, n: AtenCall) -> Result:
-        index = n["index"]
+        unchanged: str = n["self"]
+        if c.elements(n["index"]) is const(0):
+            return unchanged
+        x, index = (_with_axis(c, n, n[name]) for name in ("self", "index"))
         kind = reduction or REDUCTIONS.get(n.get("reduce", ""), "none")
-        if n.get("include_self", True) is False or n.get("reduce") == "mean":
-            raise n.unsupported("this way of joining", "sum, prod, amax, amin with what is there")
-        updates = n.get("src", n.get("value"))
-        if isinstance(updates, ValueName):
-            updates = c.cast(n, updates, n.dtype)
-        else:
-            updates = expanded(c, n, c.operand(n, updates, n.dtype), c.type(index).shape)
-        if c.type(updates).shape != c.type(index).shape:
-            raise n.unsupported("more elements than places", "give as many elements as places")
+        updates = c.operand(n, n.get("src", n.get("value")), n.dtype)
+        if "value" in n.args:
+            updates = expanded(c, n, updates, c.type(index).shape)
+        updates = _first_of_each(c, n, _with_axis(c, n, updates), c.type(index).shape)
         attrs = ScatterElementsAttrs(axis_of(n["dim"], n.type.rank), kind)
-        return c.add(n, "scatter_elements", n["self"], index, updates, attrs=attrs)
+        y = c.add(n, "scatter_elements", x, index, updates, attrs=attrs)
+        return c.reshape(n, y, n.type.shape)
 
     return convert
+
+
+def _first_of_each(c: TorchContext, n: AtenCall, x: str, shape: Shape) -> str:
+    """As many elements along each axis as there are places."""
+    old = c.type(x).shape
+    cuts = {a: (const(0), size, 1) for a, size in enumerate(shape) if size != old[a]}
+    return add_slice(c.g, x, cuts, n.name) if cuts else x
 
 
 def _places(c: TorchContext, n: AtenCall) -> tuple[list[int], list[str]]:
@@ -104,8 +123,6 @@ def index(c: TorchContext, n: AtenCall) -> Result:
 def _masked(c: TorchContext, n: AtenCall, mask: str) -> str:
     """One number written wherever a mask over the first axes holds."""
     x, value = n["self"], n["values"]
-    if c.elements(value) is not const(1) or n["accumulate"]:
-        raise n.unsupported("several elements behind a mask", "use torch.where or masked_fill")
     behind = (const(1),) * (c.type(x).rank - c.type(mask).rank)
     condition = c.reshape(n, mask, (*c.type(mask).shape, *behind))
     number = c.reshape(n, c.cast(n, value, n.dtype), ())
@@ -135,13 +152,15 @@ def index_put(c: TorchContext, n: AtenCall) -> Result:
 
 def index_copy(c: TorchContext, n: AtenCall) -> Result:
     """Rows written to places along an axis, as a key-value cache is."""
-    x, axis = n["self"], axis_of(n["dim"], n.type.rank)
-    perm = [axis, *(a for a in range(n.type.rank) if a != axis)]
-    back = sorted(range(len(perm)), key=perm.__getitem__)
+    x, given = (_with_axis(c, n, n[name]) for name in ("self", "source"))
+    rank = c.type(x).rank
+    axis = axis_of(n["dim"], rank)
+    perm = [axis, *(a for a in range(rank) if a != axis)]
+    back = sorted(range(rank), key=perm.__getitem__)
     rows = c.reshape(n, n["index"], (as_expr(c.elements(n["index"])), const(1)))
-    front, source = (c.transpose(n, v, perm) for v in (x, n["source"]))
+    front, source = (c.transpose(n, v, perm) for v in (x, given))
     y = c.add(n, "scatter_nd", front, rows, source, attrs=ScatterNdAttrs("none"))
-    return c.transpose(n, y, back)
+    return c.reshape(n, c.transpose(n, y, back), n.type.shape)
 
 
 CONVERTERS: dict[str, Converter] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tilewright.arith.expr import Expr, as_expr, const
-from tilewright.core.dtypes import BOOL
+from tilewright.core.dtypes import BOOL, F32, I64, U8
 from tilewright.frontends.torch.context import (
     AtenCall,
     Converter,
@@ -15,7 +15,9 @@ from tilewright.frontends.torch.context import (
     axis_of,
 )
 from tilewright.ops.reduction.cumulative import ScanAttrs
+from tilewright.ops.reduction.cumulative_extreme import CumulativeExtremeAttrs
 from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
+from tilewright.ops.tensor.creation import FullAttrs
 from tilewright.ops.tensor.topk import TopKAttrs
 
 
@@ -62,6 +64,8 @@ def extreme(name: str) -> Converter:
     def convert(c: TorchContext, n: AtenCall) -> Result:
         if n.get("dim") is None:
             return _reduced(c, n, f"reduce_{name}", n["self"])
+        if not c.type(n["self"]).rank:
+            return n["self"], c.add(n, "full", attrs=FullAttrs((), 0, I64))
         value = _reduced(c, n, f"reduce_{name}", n["self"]) if 0 in n.used else None
         attrs = ArgAttrs(n["dim"], n["keepdim"])
         return value, c.add(n, f"arg{name}", n["self"], attrs=attrs) if 1 in n.used else None
@@ -116,17 +120,57 @@ def scan(op: str) -> Converter:
     return convert
 
 
+def log_scan(c: TorchContext, n: AtenCall) -> Result:
+    """The running logarithm of the sum of exponentials, 16-bit types in f32."""
+    x: str = n["self"]
+    if not n.type.rank:
+        return x
+    wide = F32 if n.dtype.bits < F32.bits else n.dtype
+    attrs = ScanAttrs(axis_of(n["dim"], n.type.rank))
+    return c.cast(n, c.add(n, "cumlogsumexp", c.cast(n, x, wide), attrs=attrs), n.dtype)
+
+
+def extreme_so_far(largest: bool) -> Converter:
+    """The greatest or least element so far, and where it stands."""
+
+    def convert(c: TorchContext, n: AtenCall) -> Result:
+        x = n["self"]
+        if not n.type.rank:
+            return x, c.add(n, "full", attrs=FullAttrs((), 0, I64))
+        attrs = CumulativeExtremeAttrs(axis_of(n["dim"], n.type.rank), largest)
+        given = c.cast(n, x, U8) if n.dtype == BOOL else x
+        found, places = c.g.add_many(
+            "cumulative_extreme", given, attrs=attrs, names=(n.name,), loc=n.loc
+        )
+        return c.cast(n, found, n.dtype), places
+
+    return convert
+
+
 def topk(c: TorchContext, n: AtenCall) -> Result:
     """The greatest or least elements along an axis, in order, and where they are."""
+    x = _ordered(c, n)
+    if not n.type.rank:
+        return x, c.add(n, "full", attrs=FullAttrs((), 0, I64))
     attrs = TopKAttrs(as_expr(n["k"]), n["dim"], n["largest"])
-    return c.g.add_many("topk", n["self"], attrs=attrs, names=(n.name,), loc=n.loc)
+    found, places = c.g.add_many("topk", x, attrs=attrs, names=(n.name,), loc=n.loc)
+    return c.cast(n, found, n.dtype), places
 
 
 def sort(c: TorchContext, n: AtenCall) -> Result:
     """All elements along an axis in order, and where they were."""
-    size = c.type(n["self"]).shape[n["dim"]]
-    attrs = TopKAttrs(size, n["dim"], n["descending"])
-    return c.g.add_many("topk", n["self"], attrs=attrs, names=(n.name,), loc=n.loc)
+    x = _ordered(c, n)
+    if not n.type.rank:
+        return x, c.add(n, "full", attrs=FullAttrs((), 0, I64))
+    axis = axis_of(n["dim"], n.type.rank)
+    attrs = TopKAttrs(c.type(x).shape[axis], axis, n["descending"])
+    found, places = c.g.add_many("topk", x, attrs=attrs, names=(n.name,), loc=n.loc)
+    return c.cast(n, found, n.dtype), places
+
+
+def _ordered(c: TorchContext, n: AtenCall) -> str:
+    """Truth values are ordered as numbers."""
+    return c.cast(n, n["self"], U8) if n.dtype == BOOL else n["self"]
 
 
 CONVERTERS: dict[str, Converter] = {
@@ -147,6 +191,9 @@ CONVERTERS: dict[str, Converter] = {
     "aten.linalg_vector_norm": norm,
     "aten.cumsum": scan("cumsum"),
     "aten.cumprod": scan("cumprod"),
+    "aten.logcumsumexp": log_scan,
+    "aten.cummax": extreme_so_far(True),
+    "aten.cummin": extreme_so_far(False),
     "aten.topk": topk,
     "aten.sort": sort,
 }

@@ -32,7 +32,7 @@ def view(c: TorchContext, n: AtenCall) -> Result:
 def squeeze(c: TorchContext, n: AtenCall) -> Result:
     """Without axes of size 1: all, or those that are named."""
     shape = c.type(n["self"]).shape
-    axes = axes_of(n, len(shape))
+    axes = () if n.get("dim") == [] else axes_of(n, len(shape))
     kept = [d for axis, d in enumerate(shape) if axis not in axes or d is not const(1)]
     return c.reshape(n, n["self"], kept)
 
