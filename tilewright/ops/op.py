@@ -83,6 +83,18 @@ class GraphOps(Protocol):
         """A value under another shape; itself where it has it already."""
         ...
 
+    def add_control(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        regions: Sequence[Graph],
+        attrs: Attrs,
+        names: Sequence[str] = (),
+        loc: Loc | None = None,
+    ) -> tuple[str, ...]:
+        """Append a node of control flow and return the names of its outputs."""
+        ...
+
 
 Infer = Callable[[Any, Sequence[Any]], "Type | tuple[Type, ...]"]
 
@@ -98,6 +110,10 @@ class Op:
     `vjp(attrs, inputs, y, dy) -> gradients` is the vector-Jacobian product: the gradient of each
     input from the result `y` and its gradient `dy`, all of them `ops.traced_value.Value`. An input
     that has no gradient gets `None`; a gradient may have the shape that its input broadcasts to.
+    With several results `y` and `dy` are tuples, and a result that nothing depends on has `None` in
+    `dy`. `parts` is what the operator is differentiated as where it has no such rule: like
+    `decompose`, the same result by operators that have one. By default it is `decompose`; nested
+    graphs are differentiated by `autodiff`. `no_gradient` says why an operator has no gradient.
     `flops` is per output element, or a function of (attrs, input types, output types).
     `rereads` says of an injective operator that it reads an element of its input many times.
     `checks(attrs, input types)` is how many indices of an element it checks at run time.
@@ -114,6 +130,8 @@ class Op:
     region_types: Callable[[Any, Sequence[Any], Sequence[Graph]], tuple[Type, ...]] | None = None
     flops: int | Callable[[Any, Sequence[Any], Sequence[Any]], Expr] = 1
     vjp: Callable[..., Sequence[Any]] | None = None
+    parts: Callable[..., Any] | None = None
+    no_gradient: str = ""
     rereads: bool = False
     checks: Callable[[Any, Sequence[Any]], int] = lambda attrs, ins: 0
     doc: str = ""
@@ -134,6 +152,11 @@ def fail(op: str, message: str, help: str = "") -> TypeCheckError:
 def same_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
     """Type rule: the output is like the first input."""
     return ins[0]
+
+
+def flat(_: Attrs, ins: Sequence[Any], y: Any, dy: Any) -> tuple[None, ...]:
+    """The gradient rule of results that small changes of the inputs do not change."""
+    return (None,) * len(ins)
 
 
 def normalize_axis(op: str, axis: int, rank: int) -> int:

@@ -20,6 +20,7 @@ from tilewright.ops.conv import (
     winograd,
 )
 from tilewright.ops.elementwise import activation, arithmetic, divisor, logic
+from tilewright.ops.gradient import rules
 from tilewright.ops.image import grid_sample, non_max_suppression, resize, roi
 from tilewright.ops.linalg import determinant, dft, einsum, matmul
 from tilewright.ops.op import Op
@@ -30,6 +31,7 @@ from tilewright.ops.reduction import (
     cumsum_rows,
     cumulative,
     cumulative_extreme,
+    linear_recurrence,
     norm,
     reduce,
     softmax,
@@ -89,6 +91,7 @@ FAMILIES = (
     cumulative,
     cumulative_extreme,
     cumsum_rows,
+    linear_recurrence,
     scatter,
     slicing,
     softmax,
@@ -104,7 +107,7 @@ FAMILIES = (
 @cache
 def op_table() -> dict[str, Op]:
     """Every operator by name."""
-    return {row.name: row for family in FAMILIES for row in family.OPS}
+    return rules.attached({row.name: row for family in FAMILIES for row in family.OPS})
 
 
 def get_op(name: str) -> Op:

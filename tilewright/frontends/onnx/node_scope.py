@@ -16,7 +16,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import Loc
 from tilewright.frontends.onnx.context import OnnxContext, OnnxNode
-from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
+from tilewright.ir.graph.nodes import NO_ATTRS, Attrs, Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
 from tilewright.ops.traced_value import TracedValue
@@ -50,6 +50,18 @@ class NodeScope:
     ) -> tuple[str, ...]:
         """Append an operator with several outputs."""
         return self.c.g.add_many(op, *inputs, attrs=attrs, names=names, loc=self.n.loc)
+
+    def add_control(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        regions: Sequence[Graph],
+        attrs: Attrs,
+        names: Sequence[str] = (),
+        loc: Loc | None = None,
+    ) -> tuple[str, ...]:
+        """Append an operator with nested graphs."""
+        return self.c.g.add_control(op, inputs, regions, attrs, names, self.n.loc)
 
     def constant(self, data: np.ndarray, name: str = "c") -> str:
         """Add a constant."""

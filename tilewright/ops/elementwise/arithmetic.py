@@ -38,7 +38,6 @@ from tilewright.ops.elementwise.define import (
     unary_vjp,
 )
 from tilewright.ops.op import broadcast_shapes, fail
-from tilewright.ops.traced_value import Value, where
 
 
 @node
@@ -158,16 +157,6 @@ def _bits(to: DType, x: Expr) -> Expr:
     return x if x.dtype == to else Bitcast(to, x)
 
 
-def _pow_vjp(_: Attrs, ins: Sequence[Value], y: Value, dy: Value) -> Sequence[Value]:
-    base, exponent = ins[0], ins[1].cast(dy.dtype)
-    return dy * exponent * base.apply("pow", exponent - 1), dy * y * base.apply("log")
-
-
-def _extreme_vjp(_: Attrs, ins: Sequence[Value], y: Value, dy: Value) -> Sequence[Value]:
-    """All goes to the operand that is the greatest or least; to each of them where they tie."""
-    return tuple(where(x.apply("equal", y), dy, dy.number(0)) for x in ins)
-
-
 _FUNCTION_VJPS = {
     "exp": unary_vjp(lambda x, y, dy: dy * y),
     "log": unary_vjp(lambda x, y, dy: dy / x),
@@ -269,7 +258,6 @@ BINARY = (
         _pow,
         infer=_pow_type,
         flops=30,
-        vjp=_pow_vjp,
         doc="x to the power y, of the type of x",
     ),
     row(
@@ -284,14 +272,12 @@ BINARY = (
         "min",
         lambda _, a, b: minimum(a, b),
         propagate=known(_known_choice("min")),
-        vjp=_extreme_vjp,
         doc="the lesser",
     ),
     row(
         "max",
         lambda _, a, b: maximum(a, b),
         propagate=known(_known_choice("max")),
-        vjp=_extreme_vjp,
         doc="the greater",
     ),
 )

@@ -74,8 +74,21 @@ def test_what_does_not_matter() -> None:
     np.testing.assert_array_equal(db, np.zeros_like(B))
 
 
+ROI = """
+    z = Constant <value_ints = [0]> () u = Unsqueeze (a, z) v = Unsqueeze (u, z)
+    r = Constant <value = double[1,4] {0, 0, 2, 2}> ()
+    y = RoiAlign (v, r, z)
+"""
+
+
+def test_steps_have_no_slope() -> None:
+    _, da, db = run(model("f = Floor (a) y = Add (f, b)"), A, B)
+    np.testing.assert_array_equal(da, np.zeros_like(A))
+    np.testing.assert_array_equal(db, np.full_like(B, len(A)))
+
+
 def test_refusals() -> None:
-    with pytest.raises(UnsupportedError, match="the gradient of floor"):
-        run(model("y = Floor (a)"), A, B)
+    with pytest.raises(UnsupportedError, match="the gradient of roi_align"):
+        run(model(ROI), A, B)
     with pytest.raises(FrontendError, match="'z' is not computed"):
         run(model("y = Exp (a)", xs='"a", "z"'), A, B)
