@@ -8,6 +8,7 @@ from tests.for_each import for_each
 from tests.ops.gradient.check_rule import check_rule, pulled_with
 from tilewright.ops.reduction.cumsum_rows import CumsumRowsAttrs
 from tilewright.ops.reduction.cumulative import ScanAttrs
+from tilewright.ops.reduction.cumulative_extreme import CumulativeExtremeAttrs
 from tilewright.ops.reduction.linear_recurrence import RecurrenceAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
 
@@ -52,6 +53,30 @@ def test_equal_elements_share() -> None:
 def test_a_norm_of_zero_has_no_slope() -> None:
     (dx,) = pulled_with("reduce_l2", ReduceAttrs((0,)), np.zeros(3))
     np.testing.assert_array_equal(dx, np.zeros(3))
+
+
+@for_each("reverse", [False, True])
+def test_running_logarithms(reverse: bool) -> None:
+    check_rule("cumlogsumexp", X, attrs=ScanAttrs(1, reverse=reverse))
+
+
+def test_running_logarithms_without_the_element_itself() -> None:
+    x = X[0, 0]
+    (dx,) = pulled_with("cumlogsumexp", ScanAttrs(0, exclusive=True), x)
+    before = np.log(np.cumsum(np.exp(x)))[:-1]
+    expected = [np.exp(x[i] - before[i:]).sum() for i in range(x.size)]
+    np.testing.assert_allclose(dx, expected)
+
+
+def test_running_logarithms_of_what_is_far_apart() -> None:
+    x = np.array([-np.inf, -800.0, 700.0, 0.0, -np.inf])
+    (dx,) = pulled_with("cumlogsumexp", ScanAttrs(0), x)
+    np.testing.assert_allclose(dx, [0, 1, 3, 0, 0], atol=1e-300)
+
+
+@for_each("largest", [False, True])
+def test_running_extremes(largest: bool) -> None:
+    check_rule("cumulative_extreme", X, attrs=CumulativeExtremeAttrs(1, largest))
 
 
 def test_a_row_of_nothing() -> None:

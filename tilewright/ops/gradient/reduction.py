@@ -1,4 +1,4 @@
-"""Gradients of reductions over axes, and of cumulative sums and products."""
+"""Gradients of reductions over axes, and of what runs along an axis."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tilewright.ops.gradient.formula import (
     axes_of,
     full,
     kept,
+    scattered,
     shifted,
     size_of,
     total,
@@ -18,6 +19,7 @@ from tilewright.ops.gradient.formula import (
 from tilewright.ops.op import flat
 from tilewright.ops.reduction.cumsum_rows import CumsumRowsAttrs
 from tilewright.ops.reduction.cumulative import ScanAttrs
+from tilewright.ops.reduction.cumulative_extreme import CumulativeExtremeAttrs
 from tilewright.ops.reduction.linear_recurrence import RecurrenceAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
 from tilewright.ops.traced_value import Value, where
@@ -111,6 +113,33 @@ def _cumprod(attrs: ScanAttrs, ins: Sequence[Value], y: Value, dy: Value) -> tup
     return (before * _recurrence(new, shifted(x, attrs.axis, attrs.reverse), attrs),)
 
 
+def _cumlogsumexp(attrs: ScanAttrs, ins: Sequence[Value], y: Value, dy: Value) -> tuple[Value]:
+    """`dx[i] = exp(x[i] - y[i]) * s[i]`, where `s[i] = dy[i] + exp(y[i] - y[i + 1]) * s[i + 1]`.
+
+    No exponent is above 0. Exclusive sums lack the element itself, and have `dy[i + 1]` there.
+    """
+    x = ins[0]
+    if attrs.exclusive:
+        y = x.apply("cumlogsumexp", attrs=replace(attrs, exclusive=False))
+        dy = shifted(dy, attrs.axis, attrs.reverse)
+    nothing = y.apply("equal", float("-inf"))
+    base = where(nothing, y.number(0), y)
+    growth = (base - shifted(base, attrs.axis, attrs.reverse)).apply("min", y.number(0))
+    kept_part = where(nothing, y.number(0), growth.apply("exp"))
+    return ((x - base).apply("exp") * _recurrence(dy, kept_part, attrs),)
+
+
+def _cumulative_extreme(
+    attrs: CumulativeExtremeAttrs,
+    ins: Sequence[Value],
+    y: tuple[Value, Value],
+    dy: tuple[Value | None, ...],
+) -> tuple[Value | None]:
+    if dy[0] is None:
+        return (None,)
+    return (scattered(ins[0], attrs.axis, y[1], dy[0], "clip"),)
+
+
 def _recurrence(b: Value, a: Value, attrs: ScanAttrs | RecurrenceAttrs) -> Value:
     """A recurrence in the other direction."""
     turned = RecurrenceAttrs(attrs.axis, not attrs.reverse)
@@ -139,5 +168,7 @@ RULES: dict[str, Rule] = {
     "cumsum": _cumsum,
     "cumsum_rows": _cumsum_rows,
     "cumprod": _cumprod,
+    "cumlogsumexp": _cumlogsumexp,
+    "cumulative_extreme": _cumulative_extreme,
     "linear_recurrence": _linear_recurrence,
 }
