@@ -234,4 +234,6 @@ def _result(
     tensor = found if isinstance(found, torch.Tensor) else to_tensor(found)
     if there is not None and not tensor.is_cuda:
         tensor = tensor.to(there)
+    if kind is complex:
+        tensor = torch.view_as_complex(tensor)
     return tensor if axes is None else tensor.permute(*np.argsort(axes).tolist())

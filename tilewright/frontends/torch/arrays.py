@@ -16,16 +16,23 @@ _BITS = torch.int16
 
 
 def to_array(tensor: torch.Tensor) -> np.ndarray:
-    """A dense tensor as an array; copied only if not contiguous, or in the memory of a GPU."""
+    """A dense tensor as an array; copied only if not contiguous, or in the memory of a GPU.
+
+    A complex tensor is a real one with a last dimension of two.
+    """
     whole = _whole(tensor).cpu()
     if whole.dtype == torch.bfloat16:
         return np.asarray(whole.view(_BITS).numpy()).view(BF16.numpy)
+    if whole.is_complex():
+        whole = torch.view_as_real(whole)
     return np.asarray(whole.numpy()).astype(from_torch(whole.dtype).numpy, copy=False)
 
 
 def to_argument(tensor: torch.Tensor) -> np.ndarray | torch.Tensor:
     """A tensor as a model takes it: as itself where it is on a GPU, else as an array."""
-    return tensor if tensor.is_cuda else to_array(tensor)
+    if not tensor.is_cuda:
+        return to_array(tensor)
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def _whole(tensor: torch.Tensor) -> torch.Tensor:

@@ -20,7 +20,15 @@ from torch.fx import GraphModule, Node
 from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.core.errors import Error, Loc, UnsupportedError
 from tilewright.frontends.torch.arrays import to_array
+from tilewright.frontends.torch.complex_value import (
+    ComplexValue,
+    interleaved,
+    interleaved_type,
+    parts,
+    real_type,
+)
 from tilewright.frontends.torch.context import AtenCall, TorchContext, ValueName
+from tilewright.frontends.torch.convert.complex import complex_converter, is_complex
 from tilewright.frontends.torch.dtypes import from_torch
 from tilewright.frontends.torch.memory_order import axes_in_memory
 from tilewright.frontends.torch.source_location import place_of
@@ -49,6 +57,7 @@ _OF_VALUES = {
     "aten._functional_assert_async": "assertions on values of tensors are not supported",
     "aten._local_scalar_dense": "numbers out of tensors (`item`) are not supported",
 }
+Kind = type[torch.Tensor] | type[int] | type[complex] | None
 _NUMBERS = (torch.SymInt, int, torch.SymBool, bool, torch.SymFloat, float)
 
 
@@ -56,12 +65,13 @@ _NUMBERS = (torch.SymInt, int, torch.SymBool, bool, torch.SymFloat, float)
 class Imported:
     """A graph, and what its results are for torch: each a tensor, a number or nothing.
 
-    A graph that draws random numbers `takes_seed`: its last input is their key. A result of which
-    `axes` are told has its axes in that order, the one that they have in memory.
+    A complex tensor is a real one with a last dimension of two, also as an input. A graph that
+    draws random numbers `takes_seed`: its last input is their key. A result of which `axes` are
+    told has its axes in that order, the one that they have in memory.
     """
 
     graph: Graph
-    kinds: tuple[type[torch.Tensor] | type[int] | None, ...]
+    kinds: tuple[Kind, ...]
     axes: tuple[tuple[int, ...] | None, ...]
     takes_seed: bool = False
 
@@ -132,7 +142,7 @@ def refusals(module: GraphModule, sizes: Sizes | None = None) -> dict[Node, Erro
 def _stand_in(state: _Import, node: Node, value: Any) -> Any:
     """What takes the place of the results of a node that is computed elsewhere."""
     if isinstance(value, torch.Tensor):
-        return state.c.g.input(node.name, _type(state, value))
+        return _input(state, node.name, _type(state, value), value.is_complex())
     if isinstance(value, list | tuple):
         return tuple(_stand_in(state, node, item) for item in value)
     if value is None or isinstance(value, _NUMBERS):
@@ -157,7 +167,7 @@ def unbound_symbols(module: GraphModule) -> list[str]:
 def _placeholder(state: _Import, node: Node) -> Any:
     value = node.meta.get("val")
     if node.name in state.constants:
-        return state.c.g.constant(to_array(state.constants[node.name]), node.name)
+        return _constant(state, state.constants[node.name], node.name)
     if not isinstance(value, torch.Tensor):
         return _number(state, value)
     g, shape, owed = state.c.g, [], []
@@ -169,10 +179,18 @@ def _placeholder(state: _Import, node: Node) -> Any:
             owed.append((own, wanted))
             wanted = own
         shape.append(wanted)
-    name = g.input(node.name, TensorType(from_torch(value.dtype), tuple(shape)))
+    t = TensorType(from_torch(value.dtype), tuple(shape))
+    found = _input(state, node.name, t, value.is_complex())
     for own, wanted in owed:
-        g.add_check(own.eq(wanted), f"size {own} of input {name} is not {wanted}")
-    return name
+        g.add_check(own.eq(wanted), f"size {own} of input {node.name} is not {wanted}")
+    return found
+
+
+def _input(state: _Import, name: str, t: TensorType, is_complex: bool) -> Any:
+    g = state.c.g
+    if is_complex:
+        return parts(g, g.input(name, interleaved_type(t)))
+    return g.input(name, t)
 
 
 def _attribute(state: _Import, node: Node) -> Any:
@@ -186,7 +204,12 @@ def _attribute(state: _Import, node: Node) -> Any:
             loc=place_of(node),
             help="control flow on values of tensors is not supported; graphs must be plain",
         )
-    return state.c.g.constant(to_array(found), node.name)
+    return _constant(state, found, node.name)
+
+
+def _constant(state: _Import, tensor: torch.Tensor, name: str) -> Any:
+    given = state.c.g.constant(to_array(tensor), name)
+    return parts(state.c.g, given) if tensor.is_complex() else given
 
 
 def _call(state: _Import, node: Node) -> Any:
@@ -201,8 +224,8 @@ def _call(state: _Import, node: Node) -> Any:
     value = node.meta.get("val")
     if isinstance(value, _NUMBERS):
         return _number(state, value)
-    convert = converter(op, loc)
     call = AtenCall(op, node.name, _arguments(state, node), _types(state, value), _used(node), loc)
+    convert = complex_converter(call) if is_complex(call) else converter(op, loc)
     result = convert(state.c, call)
     _check(state, call, result)
     return result
@@ -299,7 +322,10 @@ def _used(node: Node) -> frozenset[int]:
 def _check(state: _Import, call: AtenCall, result: Any) -> None:
     """Our own rules must give the types that torch has."""
     found = result if isinstance(result, tuple) else (result,)
-    for ours, theirs in zip(found, call.results, strict=False):
+    for one, theirs in zip(found, call.results, strict=False):
+        ours = one
+        if isinstance(one, ComplexValue) and theirs is not None:
+            ours, theirs = one.re, real_type(theirs)
         if isinstance(ours, str) and theirs is not None:
             t = state.c.type(ours)
             pairs = zip(map(as_int, t.shape), map(as_int, theirs.shape), strict=False)
@@ -311,7 +337,7 @@ def _check(state: _Import, call: AtenCall, result: Any) -> None:
 def _finished(state: _Import, node: Node) -> Imported:
     """The graph; each of its outputs is a value of its own that some node computes."""
     g, names = state.c.g, list[str]()
-    kinds: list[type[torch.Tensor] | type[int] | None] = []
+    kinds: list[Kind] = []
     axes: list[tuple[int, ...] | None] = []
     given = node.args[0] if isinstance(node.args[0], list | tuple) else [node.args[0]]
     computed = {out for made in g.nodes for out in made.outputs}
@@ -324,6 +350,9 @@ def _finished(state: _Import, node: Node) -> Imported:
             computed.add(value)
         if value is None:
             kinds.append(None)
+        elif isinstance(value, ComplexValue):
+            kinds.append(complex)
+            names.append(interleaved(g, value))
         elif isinstance(value, str):
             kinds.append(torch.Tensor)
             fresh = value in computed and value not in names

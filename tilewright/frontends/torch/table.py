@@ -25,6 +25,7 @@ from tilewright.frontends.torch.convert import (
     resize,
     shape,
     slicing,
+    windows,
 )
 
 FAMILIES = (
@@ -42,6 +43,7 @@ FAMILIES = (
     resize,
     shape,
     slicing,
+    windows,
 )
 
 

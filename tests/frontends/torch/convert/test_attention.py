@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-import pytest
+import torch
 from torch.nn.functional import scaled_dot_product_attention as attend
 
 from tests.frontends.torch.eager import check, imported, ops, random
-from tilewright.core.errors import UnsupportedError
+from tilewright.frontends.torch.arrays import to_array
+from tilewright.ops.interpret import run_graph
 
 Q, K, V = random(2, 4, 5, 8), random(2, 4, 7, 8, seed=1), random(2, 4, 7, 8, seed=2)
 
@@ -28,6 +29,13 @@ def test_values_of_another_size() -> None:
     check(attend, Q, K, V[..., :6])
 
 
-def test_dropout_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="dropout"):
-        imported(lambda q, k, v: attend(q, k, v, dropout_p=0.1), Q, K, V)
+def test_dropout_leaves_out_weights_and_enlarges_the_others() -> None:
+    """Of values that are all 1, each result is the sum of the weights that are left."""
+    query, key = random(16, 4, 33, 8), random(16, 4, 65, 8, seed=1)
+    graph = imported(
+        lambda q, k: attend(q, k, torch.ones(16, 4, 65, 8), dropout_p=0.25), query, key
+    )
+    given = zip(graph.inputs, (query, key), strict=True)
+    (sums,) = run_graph(graph, {v.name: to_array(x) for v, x in given}).values()
+    assert abs(sums.mean() - 1) < 0.02
+    assert 0.02 < sums.std() < 0.3
