@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         VerifyError,
     )
     from tilewright.driver.compile import compile
+    from tilewright.driver.grad import grad, value_and_grad
     from tilewright.driver.load import load
 
 __version__ = VERSION
@@ -48,9 +49,16 @@ __all__ = [
     "UnsupportedError",
     "VerifyError",
     "compile",
+    "grad",
     "load",
+    "value_and_grad",
 ]
-_HOMES = {"compile": "tilewright.driver.compile", "load": "tilewright.driver.load"}
+_HOMES = {
+    "compile": "tilewright.driver.compile",
+    "grad": "tilewright.driver.grad",
+    "load": "tilewright.driver.load",
+    "value_and_grad": "tilewright.driver.grad",
+}
 
 
 def __getattr__(name: str) -> Any:
