@@ -6,6 +6,7 @@ import pytest
 from tests.differential.native import check_native, random_inputs
 from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import check, kinds, scheduled
+from tilewright.arith.affine import stride_of
 from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
@@ -15,6 +16,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.conv.sliding_window import arrange
 from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.schedule.analysis.blocks import block_graph, reads_of, spatial
 from tilewright.target.registry import CPUS
 
 LAYOUTS = ["channels_first", "channels_last"]
@@ -141,6 +143,22 @@ def test_channels_first_copy_one_channel_at_a_time(op: str) -> None:
     text = print_func(kernel.func)
     (loop,) = kinds(kernel.func)["parallel"]
     assert text.index(f"for {loop}") < text.index(f'block "{op}.padded"')
+
+
+@for_each("step", [1, 2, 3])
+@for_each(
+    "op, block",
+    [("conv", "conv"), ("max_pool", "max_pool"), ("average_pool", "average_pool.total")],
+)
+def test_windows_that_step_along_lanes_load_whole_vectors(op: str, block: str, step: int) -> None:
+    """Every second element would be two loads and a shuffle for each tap."""
+    (kernel,) = scheduled(
+        _windows(op, "channels_first", 16, (40, 40), (5, 5), strides=(step, step))
+    )
+    windows = block_graph(kernel.func).block(block)
+    (load,) = [r for r in reads_of(windows) if r.buffer.endswith(".padded")]
+    assert stride_of(load.indices[-1], spatial(windows)[-1].name) == 1
+    assert len(load.indices) == (3 if step == 1 else 4)
 
 
 @for_each("lines, rows", [(13, 8), (14, 7), (16, 8)])

@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from tilewright.arith.affine import stride_of
 from tilewright.arith.expr import Var, as_int
 from tilewright.arith.simplify import simplify
+from tilewright.arith.vector import MAX_DENSE_STRIDE
 from tilewright.ir.loop.annotations import PADDING_LAST, PARTITION, SHIFT_INWARDS
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import (
@@ -48,6 +50,7 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
     largest_divisor,
     nearest_divisor,
 )
+from tilewright.schedule.builtin.cpu.gemm.phase_layout import copy_lines
 from tilewright.schedule.builtin.cpu.injective import schedule_injective
 from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.schedule import Schedule
@@ -276,6 +279,7 @@ def _place_padding(
     """Inline the padding where it masks whole vectors; a copy that rearranges is a nest."""
     if moves_along_lanes(axes, block):
         _round_up(sch, block, axes, padding, tile)
+        _store_by_phase(sch, axes, padding)
     elif _in_line(padding, block_graph(sch.func)) and sch.choose(
         f"{padding.name}.fold_padding", True, lambda: (False, True)
     ):
@@ -307,6 +311,23 @@ def _round_up(
         sch.pad(block.name, axes.column.name, tile.nr)
 
 
+def _lane_step(axes: StencilAxes) -> int:
+    """The stride of windows along the lanes, if vectors of one phase may be stored together; 1."""
+    step = stride_of(axes.data.indices[-1], axes.column.name) or 1
+    return step if 2 <= step <= MAX_DENSE_STRIDE else 1
+
+
+def _store_by_phase(sch: Schedule, axes: StencilAxes, padding: Block) -> None:
+    """Store what windows step over by phases: see `phase_layout.py`."""
+    step = _lane_step(axes)
+    if step > 1:
+        copied = block_graph(sch.func).block(padding.name)
+        line, last = spatial(copied)[-1], len(axes.data.indices) - 1
+        sch.pad(padding.name, line.name, step)
+        whole = [(d, 0, 0) for d in range(last)]
+        sch.transform_layout(copied.writes[0].buffer, [*whole, (last, step, 1), (last, step, 0)])
+
+
 def _parallelize(
     sch: Schedule,
     block: Block,
@@ -319,11 +340,7 @@ def _parallelize(
     padding = axes.padding if moves_along_lanes(axes, block) else None
     channels = len(axes.batch) + (row_period(axes.data, axes.row) > 0)
     if padding is not None and channels:
-        copy = sch.compute_at(padding.name, loops[channels - 1])
-        vector, inner = sch.split(copy[-1], [None, tile.lanes])
-        sch.vectorize(inner)
-        for loop in (*copy[-2:-1], vector):
-            sch.annotate(loop, PARTITION.key, 1)
+        _copy_at(sch, padding.name, loops[channels - 1], _lane_step(axes), tile, target)
         loops = loops[:channels]
     elif padding is not None:
         schedule_injective(sch, padding, target)
@@ -333,3 +350,19 @@ def _parallelize(
         loops = loops[:-1]  # the start of a line is computed once for all panels of a block
     if loops and is_parallel(sch, block.name, op_count(block)):
         fuse_parallel(sch, block.name, loops)
+
+
+def _copy_at(
+    sch: Schedule, padding: str, loop: str, step: int, tile: Microkernel, target: CpuTarget
+) -> None:
+    """Make the padded copy of a channel in a loop."""
+    copy = sch.compute_at(padding, loop)
+    if step > 1:
+        copy_lines(sch, padding, copy, step, target)
+        loops = copy[-2:-1]
+    else:
+        vector, lane = sch.split(copy[-1], [None, tile.lanes])
+        sch.vectorize(lane)
+        loops = (*copy[-2:-1], vector)
+    for name in loops:
+        sch.annotate(name, PARTITION.key, 1)

@@ -34,6 +34,8 @@ from tilewright.schedule.builtin.cpu.parallelize import is_parallel
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
+# The least elements of a vector.
+MIN_LANES = 4
 # Vectors of a phase that are written out.
 MAX_VECTORS = 8
 # By how much lines may grow for the sake of aligned vectors: a cache holds so many fewer.
@@ -102,13 +104,15 @@ def schedule_phase_copy(sch: Schedule, copy: PhaseCopy, target: CpuTarget) -> No
 def copy_lines(
     sch: Schedule, name: str, loops: Sequence[str], step: int, target: CpuTarget
 ) -> None:
-    """Copy a line, the last of the loops, in vectors of each phase.
+    """Copy a line, the last of the loops, in vectors of each phase, or one that holds it.
 
     The first and the last contain padding. The masks of a line that is written out are known, see
     `finalize/cpu/known_masks.py`.
     """
     block = block_graph(sch.func).block(name)
     length, lanes = typical_extent(spatial(block)[-1].extent), target.lanes(_bits(block))
+    while lanes // 2 * step >= length and lanes > MIN_LANES:
+        lanes //= 2
     vector, lane, phase = sch.split(loops[-1], [None, lanes, step])
     sch.reorder(*loops[:-1], vector, phase, lane)
     if length <= MAX_VECTORS * lanes * step:
