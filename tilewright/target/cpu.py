@@ -63,6 +63,11 @@ class CpuTarget:
         return self.architecture == "aarch64"
 
     @property
+    def has_masked_loads(self) -> bool:
+        """Whether one instruction loads some elements of a vector."""
+        return self.architecture == "x86_64" and self.vector_bits >= 256
+
+    @property
     def bf16_gemm(self) -> str:
         """How bf16 is multiplied: `amx` tiles, `dot` products of pairs, or not at all (empty)."""
         known = BF16_UNITS.get(self.architecture, ())

@@ -6,7 +6,11 @@ import numpy as np
 
 from tests.codegen.native_func import check_native_func, llvm_text
 from tests.for_each import for_each
+from tilewright.arith.expr import Var
+from tilewright.arith.simplify import simplify
+from tilewright.codegen.llvm.prefetch import behind_rows
 from tilewright.ir.loop.text import parse_func
+from tilewright.ir.loop.walk import find_loop
 
 ROWS = """
 func @f(x: f32[2000], out y: f32[32]) {{
@@ -43,3 +47,41 @@ def test_nothing_else_changes() -> None:
 def test_scalars_and_what_does_not_move_are_left_alone() -> None:
     body = "y[0] = y[0] + x[k * 100]\n y[ramp(8, 1, 8)] = x[ramp(0, 1, 8)]"
     assert "prefetch" not in llvm_text(parse_func(ROWS.format(body=body)))
+
+
+ADDED = """
+func @f(x: f32[4000], out y: f32[32]) {{
+  for t in serial(3) {{
+    for k in serial({length}) {{prefetch_rows=1}} {{
+      {body}
+    }}
+  }}
+}}"""
+
+
+def _added(length: int, *places: str) -> str:
+    body = "\n".join(f"y[{n}] = y[{n}] + x[{place}]" for n, place in enumerate(places))
+    return ADDED.format(length=length, body=body)
+
+
+def test_rows_behind_those_of_a_tile_are_prefetched_by_equal_parts() -> None:
+    func = parse_func(_added(20, "t * 60 + k", "t * 60 + k + 20", "t * 60 + k + 40"))
+    ((buffer, _, place),) = behind_rows(find_loop(func, "k"))
+    assert buffer == "x"
+    assert place is simplify(Var("t") * 60 + Var("k") * 3 + 60)
+    assert llvm_text(func).count("call void @llvm.prefetch.p0") == 1
+    given = np.arange(4000, dtype="f4")
+    check_native_func(func, {"x": given, "y": np.zeros(32, "f4")})
+
+
+@for_each(
+    "places",
+    [
+        ("t * 60 + k", "t * 60 + k + 30"),  # other columns lie between the rows
+        ("t * 60 + k * 2", "t * 60 + k * 2 + 40"),
+        ("t * 60", "t * 60 + 20"),
+        ("t * 60 + k", "min(t * 60 + k + 20, 100)"),
+    ],
+)
+def test_rows_that_do_not_follow_each_other_are_left_alone(places: tuple[str, ...]) -> None:
+    assert "prefetch" not in llvm_text(parse_func(_added(20, *places)))

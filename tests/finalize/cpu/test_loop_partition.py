@@ -222,6 +222,23 @@ def test_iterations_of_fused_loops_test_once_whether_they_are_whole(n: int) -> N
     assert "?" in str(test.orelse)
 
 
+@for_each("n", [3, 16, 22])
+def test_whole_iterations_have_no_clamps(n: int) -> None:
+    before = parse_func(
+        """
+        func @f(x: f32[N], out y: f32[(N + 3) // 4 * 4]) {
+          for p in parallel((N + 3) // 4) {versioned=1} {
+            for i in unroll(4) { y[p * 4 + i] = x[min(p * 4 + i, N - 1)] }
+          }
+        }"""
+    )
+    after = loop_partition(before)
+    _same(before, after, {"x": n, "y": -(-n // 4) * 4}, {"N": n})
+    (test,) = (s for _, s in statements(after.body) if isinstance(s, If))
+    assert "min(" not in str(test.then)
+    assert "min(" in str(test.orelse)
+
+
 def test_what_follows_a_long_first_part_is_split_again() -> None:
     """A concatenation has no guards but where one operand ends, and at the end."""
     before = parse_func(

@@ -11,11 +11,11 @@ from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Const, as_int
 from tilewright.codegen.llvm.expressions import ExprEmitter
 from tilewright.codegen.llvm.loads_stores import emit_store
-from tilewright.codegen.llvm.prefetch import emit_prefetches
+from tilewright.codegen.llvm.prefetch import emit_prefetches, emit_row_prefetches
 from tilewright.codegen.llvm.types import memory_type
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import CodegenError
-from tilewright.ir.loop.annotations import PREFETCH, ROLLED
+from tilewright.ir.loop.annotations import PREFETCH, PREFETCH_ROWS, ROLLED
 from tilewright.ir.loop.nodes import (
     Alloc,
     Buffer,
@@ -124,6 +124,8 @@ class StatementEmitter:
             self.bind(loop, counter)
             if PREFETCH.is_on(loop):
                 emit_prefetches(self.expressions, loop)
+            if PREFETCH_ROWS.is_on(loop):
+                emit_row_prefetches(self.expressions, loop)
             self.emit(loop.body)
 
     def _branch(self, condition: str, then: Stmt, orelse: Stmt | None) -> None:

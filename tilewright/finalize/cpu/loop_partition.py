@@ -156,7 +156,7 @@ def _tested(body: Stmt, depth: int = 0) -> Stmt:
 
 def _sometimes_held(body: Stmt) -> Iterator[tuple[Binary, Expr]]:
     """Conditions in an iteration, choices first, and when they hold throughout; unless never."""
-    for conditions in (_choices, _conditions):
+    for conditions in (_choices, _conditions, _clamps):
         for condition, inner in _limits(body, conditions):
             greatest = upper(simplify(condition.a - condition.b), inner)
             if greatest is not None and not free_vars(greatest) & {*inner}:
@@ -200,6 +200,14 @@ def _choices(stmt: Stmt) -> Iterator[Expr]:
         for e in subexpressions(root):
             if isinstance(e, Select):
                 yield from conjuncts(e.cond)
+
+
+def _clamps(stmt: Stmt) -> Iterator[Expr]:
+    """When indices are what they are without their clamps."""
+    for root in own_expressions(stmt):
+        for e in subexpressions(root):
+            if _is_clamp(e):
+                yield e.a < e.b + 1
 
 
 def _masks(stmt: Stmt) -> Iterator[Expr]:
@@ -322,6 +330,8 @@ def _without(stmt: Stmt, condition: Expr) -> Stmt:
             return e.b
         if e is condition or _is_shifted(e, condition):
             return TRUE
+        if _is_clamp(e) and _is_shifted(e.a < e.b + 1, condition):
+            return e.a
         return FALSE if _is_negation(e, condition) else None
 
     def known(e: Expr) -> Expr:
@@ -331,6 +341,11 @@ def _without(stmt: Stmt, condition: Expr) -> Stmt:
         return s.then if isinstance(s, If) and s.cond is TRUE else None
 
     return rewrite_stmts(map_exprs(stmt, known), drop)
+
+
+def _is_clamp(e: Expr) -> TypeGuard[Binary]:
+    """Whether `e` is the lesser of two indices."""
+    return isinstance(e, Binary) and e.op == "min" and e.dtype == I64
 
 
 def _is_shifted(e: Expr, condition: Expr) -> bool:

@@ -103,6 +103,11 @@ PREFETCH = Annotation(
     "prefetch",
     "Each iteration of a loop prefetches the vectors that it will load so many iterations later.",
 )
+PREFETCH_ROWS = Annotation(
+    "prefetch_rows",
+    "The iterations of a loop prefetch what comes in memory after the rows that it loads element "
+    "by element: the rows of the next tile.",
+)
 OUTLINED = Annotation(
     "outlined",
     "A loop is a function of its own: the constants that it keeps in registers leave those of the "
@@ -139,6 +144,7 @@ ANNOTATIONS = {
         PADDING_LAST,
         SKIP_PADDING,
         PREFETCH,
+        PREFETCH_ROWS,
         OUTLINED,
         ALIGNED,
         FINITE_WEIGHTS,

@@ -9,7 +9,7 @@ import numpy as np
 from tests.differential.kernel_graphs import KERNELS
 from tests.finalize.kernel_steps import run, sample
 from tests.for_each import for_each
-from tests.schedule.builtin.scheduled import check, scheduled, sources
+from tests.schedule.builtin.scheduled import scheduled, sources
 from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import F32
 from tilewright.finalize.cpu.pipeline import finalize
@@ -67,27 +67,28 @@ def test_a_prime_number_of_tiles_is_cut_into_groups() -> None:
     assert f'"i0", {rows * together})' in str(result.trace)
 
 
-def test_what_is_computed_beside_a_group_is_not_stored() -> None:
-    target = replace(CPUS["x86-64-v4"], l2=1 << 13)
-    (result,) = scheduled(KERNELS["dense"](16 * 101 - 1, 16, 2), target)
-    together, rows = _groups(str(result.trace))
-    assert -(-(16 * 101 - 1) // rows) % together != 0
-    check(KERNELS["dense"](16 * 101 - 1, 16, 2), {}, target)
+def test_rows_of_a_single_panel_are_one_group() -> None:
+    (result,) = scheduled(KERNELS["dense"](16 * 5000, 16, 64), CPUS["x86-64-v4"])
+    assert _groups(str(result.trace)) == (5000, 16)
 
 
-def test_the_last_tile_may_be_lower_and_others_come_after_it() -> None:
-    target = replace(CPUS["x86-64-v4"], l2=1 << 13)
-    ((func, constants),) = sources(KERNELS["dense"](16 * 100 + 9, 16, 2))
+@for_each(("rows", "edge"), [(16 * 101 - 1, 0), (16 * 100 + 9, 1)])
+def test_tiles_beside_the_last_group_store_nothing(rows: int, edge: int) -> None:
+    """Also where the last tile of all may be lower, and others come after it."""
+    ((func, constants),) = sources(KERNELS["dense"](rows, 16, 2))
 
     def decide(name: str, default: Any, options: tuple[Any, ...]) -> Any:
-        return max(options) if name.endswith(".edge_rows") else default
+        if name.endswith(".mc_tiles"):
+            return 3
+        return edge if name.endswith(".edge_rows") else default
 
-    result = schedule_func(func, constants, target, decide)
+    result = schedule_func(func, constants, CPUS["x86-64-v4"], decide)
     assert _groups(str(result.trace)) == (3, 16)
-    assert '"edge_rows", 1)' in str(result.trace)
+    assert -(-rows // 16) % 3 != 0
+    assert ('"edge_rows", 1)' in str(result.trace)) == (edge == 1)
     arrays = sample(result.func, {})
     expected = {name: array.copy() for name, array in run(func, arrays, {}).items()}
-    for name, found in run(finalize(result.func, target), arrays, {}).items():
+    for name, found in run(finalize(result.func, CPUS["x86-64-v4"]), arrays, {}).items():
         np.testing.assert_allclose(found, expected[name], rtol=1e-6)
 
 

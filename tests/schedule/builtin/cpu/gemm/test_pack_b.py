@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import AARCH64, check, kinds, scheduled
 from tilewright.arith.expr import TRUE
 from tilewright.core.dtypes import F32
@@ -64,6 +65,16 @@ def test_rows_of_one_panel_follow_each_other() -> None:
     """They are one stream, which is faster in place than packed."""
     (result,) = scheduled(_product(5, 25, 144, (64,)), CPUS["x86-64-v4"])
     assert "cache_read" not in str(result.trace)
+
+
+@for_each("columns", [9, 16, 27, 50])
+def test_what_l1_holds_is_read_in_place(columns: int) -> None:
+    """Where masks cost nothing; elsewhere the last vectors of its rows would."""
+    product = _product(200, columns, 60, (9,))
+    (result,) = scheduled(product, CPUS["x86-64-v4"])
+    assert "cache_read" not in str(result.trace)
+    (result,) = scheduled(product, CPUS["neoverse-n1"])
+    assert ("cache_read" in str(result.trace)) == (columns % 4 != 0)
 
 
 def test_panels_fit_the_stack_of_a_thread() -> None:

@@ -40,3 +40,19 @@ def test_few_rows_have_enough_loads_under_way() -> None:
 def test_the_loop_over_k_says_so(rows: int, depth: int) -> None:
     (result,) = scheduled(KERNELS["dense"](rows, 2510, depth), TARGET)
     assert ("prefetch" in print_func(result.func)) == (depth == 1000)
+
+
+@for_each(
+    ("rows", "columns", "depth", "ahead"),
+    [
+        (20000, 16, 72, True),
+        (300, 16, 72, False),  # L2 keeps A
+        (20000, 200, 72, False),  # every panel would
+        (20000, 16, 700, False),  # long rows are streams
+    ],
+)
+def test_short_rows_that_are_read_once_are_prefetched(
+    rows: int, columns: int, depth: int, ahead: bool
+) -> None:
+    (result,) = scheduled(KERNELS["dense"](rows, columns, depth), TARGET)
+    assert ("prefetch_rows" in print_func(result.func)) == ahead

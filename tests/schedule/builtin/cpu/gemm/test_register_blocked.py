@@ -6,7 +6,9 @@ from tests.differential.kernel_graphs import KERNELS
 from tests.for_each import for_each
 from tests.schedule.builtin.scheduled import check, kinds, scheduled
 from tilewright.arith.expr import Var
+from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.ir.loop.text import print_func
+from tilewright.target.registry import CPUS
 
 NAMES = ("matmul", "dense", "batched_matmul", "pointwise_conv")
 
@@ -37,3 +39,12 @@ def test_sums_stay_in_registers_and_constants_are_packed() -> None:
     (dynamic,) = scheduled(KERNELS["batched_matmul"](20, 30, 40))
     assert dynamic.func.layouts == ()
     assert "cache_read" in str(dynamic.trace)
+
+
+def test_whole_tiles_have_no_clamps() -> None:
+    """Each clamped row would have an address of its own."""
+    target = CPUS["x86-64-v4"]
+    (result,) = scheduled(KERNELS["dense"](20005, 16, 72), target)
+    whole, last = print_func(finalize(result.func, target)).split("else", 1)
+    assert "min(" not in whole
+    assert "min(" in last

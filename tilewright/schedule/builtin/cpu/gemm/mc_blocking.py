@@ -27,14 +27,16 @@ def choose_mc(
     """How many row tiles make a group; 0 where their number is symbolic.
 
     The rows of a group stay in L2 for all panels. So do its results, where all panels fit in L2 and
-    are cheap to read again for every group.
+    are cheap to read again for every group. All rows of a single panel are one group: nothing is
+    read twice.
     """
     if not tiles or axes.m is None:
         return 0
     few = panels_bytes(block, axes) <= target.l2 // 4
     elements = steps_of(block) + (typical_extent(axes.n.extent) if few else 0)
     fitting = target.l2 // 2 // (elements * accumulator_dtype(block).bytes * tile.mr)
-    default = mc_tiles_near(tiles, max(1, fitting))
+    single = typical_extent(axes.n.extent) <= tile.nr
+    default = tiles if single else mc_tiles_near(tiles, max(1, fitting))
     return sch.choose(f"{block.name}.mc_tiles", default, lambda: divisors(tiles))
 
 

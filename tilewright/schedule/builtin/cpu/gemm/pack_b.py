@@ -91,9 +91,11 @@ def pack_b(
         return PackedB(in_place=unit, window=unit)
     # One tile of rows reads B as often as packing would.
     few_rows = problem.b_bytes > 0 and not problem.dynamic_m and tile.mr >= problem.m
-    reads_well = few_rows or _is_near(axes.packed_b, axes, block_graph(sch.func), tile, target)
-    packed = _pack_panel(sch, block, axes, axes.packed_b, tile, constants, reads_well)
-    return PackedB(in_place=few_rows) if packed is None else packed
+    ragged = as_int(simplify(axes.n.extent % tile.nr)) != 0
+    near = _is_near(axes.packed_b, axes, block_graph(sch.func), target)
+    near = near and (not ragged or target.has_masked_loads)
+    packed = _pack_panel(sch, block, axes, axes.packed_b, tile, constants, few_rows or near)
+    return PackedB(in_place=few_rows or ragged) if packed is None else packed
 
 
 def _pack_panel(
@@ -131,14 +133,11 @@ def _pack_panel(
     return PackedB()
 
 
-def _is_near(
-    panel: Load, axes: TileAxes, graph: BlockGraph, tile: Microkernel, target: CpuTarget
-) -> bool:
-    """Whether B needs no packing for any number of rows: unit stride, full tiles, all of it in L1.
+def _is_near(panel: Load, axes: TileAxes, graph: BlockGraph, target: CpuTarget) -> bool:
+    """Whether B needs no packing for any number of rows: unit stride, all of it in L1.
 
     The rows of a larger B are in different pages, and may conflict in the sets of a cache.
     """
-    whole = as_int(simplify(axes.n.extent % tile.nr)) == 0
     buffer = graph.buffers[panel.buffer]
     used = prod(
         typical_extent(size)
@@ -146,7 +145,7 @@ def _is_near(
         if index not in {Var(it.name) for it in axes.batch}
     )
     near = used * buffer.dtype.bytes <= target.l1
-    return is_unit(panel, graph, axes.n.name) and whole and near
+    return is_unit(panel, graph, axes.n.name) and near
 
 
 def _pack_columns(sch: Schedule, block: Block, axes: TileAxes, constants: frozenset[str]) -> None:

@@ -76,7 +76,11 @@ from tilewright.schedule.builtin.cpu.gemm.pack_b import (
     packs_by_panel,
     row_tiles,
 )
-from tilewright.schedule.builtin.cpu.gemm.prefetching import prefetch_at, prefetch_steps
+from tilewright.schedule.builtin.cpu.gemm.prefetching import (
+    prefetch_at,
+    prefetch_steps,
+    prefetches_rows,
+)
 from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, fuse_parallel, is_parallel
 from tilewright.schedule.builtin.cpu.transpose import crossing_axis, transpose_at
 from tilewright.schedule.schedule import Schedule
@@ -86,6 +90,8 @@ from tilewright.target.cpu import CpuTarget
 MIN_REUSE = 4
 # Taps of a window in a line that are written out, each with an offset of its own.
 MAX_UNROLLED_TAPS = 8
+# The most rows of a tile whose addresses surely fit the registers.
+MAX_ADDRESSES = 8
 # Steps of K that may be unrolled where A is loaded by scalars.
 STEPS = (1, 2, 4, 8)
 
@@ -190,13 +196,24 @@ def _schedule_flat(
     unroll_and_vectorize(sch, *steps, *row_loops, vector, lane)
     if FINITE_WEIGHTS.is_on(sch.func):
         sch.annotate(sums[-1], SKIP_PADDING.key, 1)
-    prefetch_at(sch, sums[-1], prefetched)
+    prefetch_at(sch, sums[-1], prefetched, prefetches_rows(problem, tile, target))
     sch.decompose_reduction(block.name, sums[0])
     sch.set_scope(accumulators, "register")
     if is_parallel(sch, block.name, op_count(block)):
         loop = fuse_parallel(sch, block.name, shared)
-        if b.in_place and not b.window and typical_extent(axes.n.extent) % tile.nr != 0:
-            sch.annotate(loop, VERSIONED.key, 1)  # full panels need no masks
+        if _has_whole_tiles(axes, tile, b):
+            sch.annotate(loop, VERSIONED.key, 1)
+
+
+def _has_whole_tiles(axes: TileAxes, tile: Microkernel, b: PackedB) -> bool:
+    """Whether it pays to test whether a tile is whole.
+
+    Full panels of what is read in place need no masks. Rows that are surely there are at constant
+    distances; where they may be clamped, each has an address of its own, which are soon too many.
+    """
+    ragged = typical_extent(axes.n.extent) % tile.nr != 0 and b.in_place and not b.window
+    rows = None if axes.m is None else as_int(axes.m.extent)
+    return ragged or (rows is not None and rows % tile.mr != 0 and tile.mr > MAX_ADDRESSES)
 
 
 def _panels_first(sch: Schedule, block: Block, axes: TileAxes, target: CpuTarget) -> bool:
