@@ -76,3 +76,14 @@ def test_sizes_cannot_be_set_after_fusion() -> None:
 )
 def test_models_have_names(source: object, name: str) -> None:
     assert source_name(source) == name
+
+
+def test_a_file_of_torch_is_known_by_its_content(tmp_path: Path) -> None:
+    module = torch.nn.Linear(4, 3).eval()
+    path = tmp_path / "model.bin"
+    torch.export.save(torch.export.export(module, (torch.zeros(2, 4),)), path)
+    assert [v.name for v in import_graph(path).inputs] == ["input"]
+    torch.jit.trace(module, (torch.zeros(2, 4),)).save(str(path))
+    assert [v.name for v in read_source(path, {"input": torch.zeros(5, 4)}).inputs] == ["input"]
+    with pytest.raises(ConfigError, match="compiled for example inputs"):
+        import_graph(path)

@@ -1,4 +1,4 @@
-"""Model files of any kind: ONNX, a saved model (.tw), the text of a graph (.graph)."""
+"""Model files of any kind: ONNX, a program of torch (.pt2), a saved one (.tw), a graph's text."""
 
 from __future__ import annotations
 

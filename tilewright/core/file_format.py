@@ -31,12 +31,8 @@ LOOPS = FileFormat(
 GRAPH = FileFormat(
     "the text of a graph (.graph)", "give it to the command line, where it must end with .graph"
 )
-EXPORTED = FileFormat(
-    "a program of torch.export (.pt2)", "tw.compile(torch.export.load(path)) compiles it"
-)
-TORCHSCRIPT = FileFormat(
-    "a TorchScript archive", "load the module that it was made of and give that to tw.compile"
-)
+EXPORTED = FileFormat("a program of torch.export (.pt2)", "tw.compile(path) compiles it")
+TORCHSCRIPT = FileFormat("a TorchScript archive", "tw.compile(path, inputs=...) compiles it")
 CHECKPOINT = FileFormat(
     "a PyTorch checkpoint", "load it into its module and give the module to tw.compile"
 )

@@ -1,5 +1,8 @@
 """What `compile` takes → a graph: a path, an ONNX model, a module of torch, a graph.
 
+A file is what its content says: an ONNX model, a program that `torch.export` has saved, a
+TorchScript archive.
+
 Modules of torch are told apart without importing torch.
 """
 
@@ -8,10 +11,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.core.arguments import path_argument
 from tilewright.core.errors import ConfigError
+from tilewright.core.file_format import EXPORTED, HEAD, TORCHSCRIPT, FileFormat, foreign_format
 
 if TYPE_CHECKING:
     from tilewright.ir.graph.nodes import Graph
@@ -23,6 +29,8 @@ def read_source(source: Any, inputs: Any) -> Any:
         from tilewright.frontends.torch.capture import import_torch
 
         return import_torch(source, inputs)
+    if inputs is not None and _format(source) is TORCHSCRIPT:
+        return _torch_front_end(source).import_script(Path(source), inputs)
     if inputs is not None:
         raise ConfigError(
             "compile.inputs",
@@ -43,8 +51,8 @@ def _checked(source: Any) -> Any:
     raise ConfigError(
         "compile.source",
         f"{what} is no model",
-        help="give the path of an .onnx file, its bytes, an onnx.ModelProto, a torch.nn.Module "
-        "with inputs=, a program of torch.export, or a Graph",
+        help="give the path of an .onnx or .pt2 file, the bytes of an .onnx file, an "
+        "onnx.ModelProto, a torch.nn.Module with inputs=, a program of torch.export, or a Graph",
     )
 
 
@@ -73,6 +81,11 @@ def import_graph(source: Any, dims: Mapping[str, int] | None = None) -> Graph:
     from tilewright.ir.graph.nodes import Graph
     from tilewright.passes.canonicalize.infer_types import bind_dims
 
+    found = _format(source)
+    if found is EXPORTED:
+        source = _torch_front_end(source).import_saved(Path(source))
+    elif found is TORCHSCRIPT:  # without inputs, which is an error that says so
+        source = _torch_front_end(source).import_script(Path(source), None)
     if not isinstance(source, Graph):
         return import_onnx(source, dict(dims or {}))
     if dims and is_fused(source):
@@ -82,6 +95,29 @@ def import_graph(source: Any, dims: Mapping[str, int] | None = None) -> Graph:
             help="give the model, or its graph before the pass `fuse`",
         )
     return bind_dims(source, dims or {})
+
+
+def _format(source: Any) -> FileFormat | None:
+    """What kind of file a path is the path of; nothing where it may be ONNX."""
+    if not isinstance(source, str | os.PathLike):
+        return None
+    try:
+        with open(source, "rb") as file:
+            return foreign_format(file.read(HEAD), Path(source))
+    except OSError:
+        return None  # whoever reads it as a model says what is wrong
+
+
+def _torch_front_end(path: Any) -> ModuleType:
+    try:
+        from tilewright.frontends.torch import capture
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            "torch.missing",
+            f"{path} is a model of torch, and {error.name} is not installed",
+            help="pip install 'tilewright[torch]'; what is compiled runs without it",
+        ) from None
+    return capture
 
 
 def is_fused(graph: Graph) -> bool:

@@ -81,7 +81,7 @@ def compile_command(
     no_cache: bool,
     as_json: bool,
 ) -> None:
-    """Compile MODEL (.onnx or .graph)."""
+    """Compile MODEL (.onnx, .pt2 or .graph)."""
     from tilewright.cli.source import read_source
     from tilewright.driver.options import make_options
     from tilewright.driver.timings import Timings

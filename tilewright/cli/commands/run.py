@@ -66,7 +66,7 @@ def run_command(
     no_cache: bool,
     as_json: bool,
 ) -> None:
-    """Run MODEL (.onnx, .tw or .graph) once and summarise its outputs."""
+    """Run MODEL (.onnx, .pt2, .tw or .graph) once and summarise its outputs."""
     from tilewright.cli.input_files import given_inputs, parse_assignments, save_arrays, summary
     from tilewright.cli.source import open_model
     from tilewright.driver.options import make_options

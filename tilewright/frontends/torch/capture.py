@@ -1,14 +1,18 @@
-"""A module, or a program that `torch.export` made, to our graph.
+"""A module, or a program that `torch.export` made or saved, to our graph.
 
     graph = import_torch(module, (torch.zeros(1, 3, 224, 224),))
+    graph = import_saved(Path("model.pt2"))
+    graph = import_script(Path("model.pt"), (torch.zeros(1, 3, 224, 224),))
 
 Parameters and buffers are constants of the graph. Its inputs have the names of the arguments of
-`forward`. Sizes are those of the examples; a program exported with dynamic shapes keeps its own.
+`forward`, its outputs those that `forward` gives them. Sizes are those of the examples; a program
+exported with dynamic shapes keeps its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,8 +22,14 @@ from torch.utils._pytree import tree_map_only
 
 from tilewright.core.errors import ConfigError, Error, FrontendError, UnsupportedError
 from tilewright.frontends.torch.decompositions import decompositions
-from tilewright.frontends.torch.importer import import_fx
+from tilewright.frontends.torch.importer import Imported, import_fx
+from tilewright.frontends.torch.output_names import output_names
+from tilewright.frontends.torch.program.archive import read_archive
+from tilewright.frontends.torch.program.replay import SavedProgram
+from tilewright.frontends.torch.script.archive import read_script
+from tilewright.frontends.torch.script.module import ScriptModule
 from tilewright.ir.graph.nodes import Graph
+from tilewright.passes.canonicalize.name_outputs import name_outputs
 
 _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
@@ -27,28 +37,73 @@ _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 def import_torch(source: torch.nn.Module | ExportedProgram, inputs: Any = None) -> Graph:
     """The graph of a module called with `inputs`, a tuple or a mapping by name."""
     program = source if isinstance(source, ExportedProgram) else _export(source, inputs)
+    return _imported(program, type(source).__name__)
+
+
+def import_saved(path: Path) -> Graph:
+    """The graph of a program that `torch.export.save` has written."""
+    saved = SavedProgram(read_archive(path))
+    tensors, open_sizes = saved.examples()
+    return _imported(_traced(saved, (), tensors, open_sizes), path.stem)
+
+
+def import_script(path: Path, inputs: Any) -> Graph:
+    """The graph of a module that `torch.jit.save` has written, called with `inputs`."""
+    _check_given(inputs)
+    args, named = _arguments(inputs)
+    module = ScriptModule(read_script(path), named or len(args))
+    return _imported(_traced(module, *_distinct(args, named)), path.stem)
+
+
+def _imported(program: ExportedProgram, name: str) -> Graph:
     program = program.run_decompositions(decompositions())
     _check_pure(program)
-    return import_fx(program.graph_module, _constants(program), name=type(source).__name__).graph
+    imported = import_fx(program.graph_module, _constants(program), name=name)
+    return name_outputs(imported.graph, _output_names(program, imported))
+
+
+def _output_names(program: ExportedProgram, imported: Imported) -> list[str]:
+    """Those that `forward` gives its results, else those that torch gives them."""
+    spec = program.call_spec.out_spec
+    own = [None] * len(imported.kinds) if spec is None else output_names(spec)
+    given = [name for name, kind in zip(own, imported.kinds, strict=True) if kind is not None]
+    return [a or b for a, b in zip(given, imported.graph.outputs, strict=True)]
 
 
 def _export(module: torch.nn.Module, inputs: Any) -> ExportedProgram:
+    _check_given(inputs)
+    if module.training:
+        raise UnsupportedError(
+            "torch.training", "the module is in training mode", help="call module.eval() first"
+        )
+    return _traced(module, *_distinct(*_arguments(inputs)))
+
+
+def _check_given(inputs: Any) -> None:
     if inputs is None:
         raise ConfigError(
             "torch.inputs",
             "a module is compiled for example inputs, and none are given",
             help="compile(module, inputs=(torch.zeros(1, 3, 224, 224),))",
         )
-    if module.training:
-        raise UnsupportedError(
-            "torch.training", "the module is in training mode", help="call module.eval() first"
-        )
-    args, named = ((), dict(inputs)) if isinstance(inputs, Mapping) else (inputs, {})
-    args = args if isinstance(args, tuple | list) else (args,)
-    args, named = _distinct(args, named)
+
+
+def _arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Inputs by place and by name."""
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    return (tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)), {}
+
+
+def _traced(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    named: dict[str, Any],
+    open_sizes: Mapping[str, Any] | None = None,
+) -> ExportedProgram:
     try:
         with torch.no_grad():
-            return torch.export.export(module, tuple(args), named)
+            return torch.export.export(module, args, named, dynamic_shapes=open_sizes)
     except Error:
         raise
     except Exception as error:  # the user's own code runs, and torch's

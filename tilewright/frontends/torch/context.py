@@ -80,15 +80,26 @@ class AtenCall:
 
 @dataclass
 class TorchContext:
-    """The graph being built; `is_seeded` where the key of its random numbers is an input."""
+    """The graph being built; `is_seeded` where the key of its random numbers is an input.
+
+    One that `is_nested` is run any number of times, or not at all.
+    """
 
     g: GraphBuilder
     is_seeded: bool = False
+    is_nested: bool = False
     random_streams: int = 0
     seed: str | None = None  # the input that is the key, once something has asked for it
 
     def next_random_stream(self) -> tuple[tuple[str, ...], int, int]:
         """Inputs, key and stream of another operator `random`, whose numbers are its own."""
+        if self.is_nested:
+            raise UnsupportedError(
+                "torch.random",
+                "random numbers are drawn in a function of cond, while_loop, scan or map",
+                loc=self.g.loc,
+                help="draw them before, and pass them in",
+            )
         self.random_streams += 1
         if not self.is_seeded:
             return (), FIXED_KEY, self.random_streams

@@ -10,8 +10,9 @@ are never computed here: each is the expression that torch has for it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ from tilewright.frontends.torch.complex_value import (
     real_type,
 )
 from tilewright.frontends.torch.context import AtenCall, TorchContext, ValueName
+from tilewright.frontends.torch.control_flow import CONTROL_FLOW, ControlCall
 from tilewright.frontends.torch.convert.complex import complex_converter, is_complex
 from tilewright.frontends.torch.dtypes import from_torch
 from tilewright.frontends.torch.memory_order import axes_in_memory
@@ -197,12 +199,14 @@ def _attribute(state: _Import, node: Node) -> Any:
     found: Any = state.module
     for part in str(node.target).split("."):
         found = getattr(found, part)
+    if isinstance(found, GraphModule):
+        return found
     if not isinstance(found, torch.Tensor):
         raise UnsupportedError(
             "torch.graph",
             f"{node.target} is a {type(found).__name__}",
             loc=place_of(node),
-            help="control flow on values of tensors is not supported; graphs must be plain",
+            help="graphs may hold tensors and graphs in them",
         )
     return _constant(state, found, node.name)
 
@@ -216,6 +220,11 @@ def _call(state: _Import, node: Node) -> Any:
     if node.target is operator.getitem and isinstance(state.values[node.args[0]], tuple):
         return _item(state, node)
     op, loc = str(node.target), place_of(node)
+    if op in CONTROL_FLOW:
+        args = [_resolved(state, argument) for argument in node.args]
+        return CONTROL_FLOW[op](
+            ControlCall(state.c, partial(_inlined, state), node.name, args, loc)
+        )
     if op.startswith(_CHECKS):
         return None
     if _asserts_classes(op, node):
@@ -229,6 +238,19 @@ def _call(state: _Import, node: Node) -> Any:
     result = convert(state.c, call)
     _check(state, call, result)
     return result
+
+
+def _inlined(
+    state: _Import, c: TorchContext, module: GraphModule, given: Sequence[Any]
+) -> list[Any]:
+    """The results of a module that is a value of the graph, its operators appended where `c` is."""
+    inner, values = _Import(module, {}, state.sizes, c), iter(given)
+    for node in module.graph.nodes:
+        if node.op == "output":
+            return [_resolved(inner, result) for result in _results(node)]
+        read = _READ[node.op]
+        inner.values[node] = next(values) if node.op == "placeholder" else read(inner, node)
+    raise AssertionError("a graph without output")
 
 
 def _asserts_classes(op: str, node: Node) -> bool:
@@ -339,10 +361,9 @@ def _finished(state: _Import, node: Node) -> Imported:
     g, names = state.c.g, list[str]()
     kinds: list[Kind] = []
     axes: list[tuple[int, ...] | None] = []
-    given = node.args[0] if isinstance(node.args[0], list | tuple) else [node.args[0]]
     computed = {out for made in g.nodes for out in made.outputs}
     g.loc = place_of(node)
-    for item in given:
+    for item in _results(node):
         value = state.values[item] if isinstance(item, Node) else item
         axes.append(_memory_order(state, item) if isinstance(value, str) else None)
         if axes[-1] is not None:
@@ -362,6 +383,12 @@ def _finished(state: _Import, node: Node) -> Imported:
             number = value if isinstance(value, Expr) else state.sizes.of(value)
             names.append(g.add("dims", attrs=DimsAttrs((number,), ()), name="number"))
     return Imported(g.graph(*names), tuple(kinds), tuple(axes), state.c.seed is not None)
+
+
+def _results(output: Node) -> Sequence[Any]:
+    """What a graph gives."""
+    (given,) = output.args
+    return given if isinstance(given, list | tuple) else [given]
 
 
 def _memory_order(state: _Import, node: Node) -> tuple[int, ...] | None:

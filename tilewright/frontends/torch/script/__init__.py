@@ -1,0 +1,1 @@
+"""TorchScript archives → modules that `torch.export` traces: their code is parsed, never run."""
