@@ -3,11 +3,12 @@
     python benchmarks/opinfo.py                                   # float32, forward
     python benchmarks/opinfo.py --backward --dtypes float32 float64
     python benchmarks/opinfo.py --ops 'nn.functional.*' softmax --count 2
-    python benchmarks/opinfo.py --all --json benchmarks/results/opinfo.json
+    python benchmarks/opinfo.py --all --json benchmarks/results/opinfo.json --resume
 
 At most `--count` seeded samples an operator and element type are compared with eager by OpInfo's
 own tolerances, each compiled anew without the cache. What `aot_eager` cannot trace whole does not
-count. Samples run in worker processes, so that one that dies costs only itself.
+count. Samples run in worker processes, so that one that dies costs only itself. Results are written
+after each operator; `--resume` keeps those of the same commit.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from machine import describe_machine
-from results_file import write_results
+from results_file import read_results, write_results
+from revision import commit
 
 from tilewright.core.worker.process import Limits, WorkerProcess, wait
 
@@ -46,6 +48,11 @@ class Row:
     host: bool = False  # some of it is computed by LAPACK or in Python
     outcomes: dict[str, int] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)  # the first reason by outcome
+
+    @property
+    def key(self) -> tuple[bool, str, str]:
+        """What tells it apart, and the order of rows."""
+        return self.backward, self.dtype, self.op
 
     def add(self, outcome: str, why: str) -> None:
         """Count a sample."""
@@ -147,25 +154,39 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="all that the page shows")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the results there")
+    parser.add_argument("--resume", action="store_true", help="keep what is in that file")
     return parser.parse_args()
+
+
+def known(path: Path) -> tuple[list[Row], float]:
+    """The rows that an earlier run at this commit left, and how many minutes they took."""
+    if not path.exists():
+        return [], 0.0
+    earlier = read_results(path)
+    if earlier["commit"] != commit():
+        sys.exit(f"{path} is of commit {earlier['commit']}, this is {commit()}")
+    return [Row(**row) for row in earlier["results"]], earlier["minutes"]
 
 
 def main() -> None:
     """Run what was asked for, print what is not right."""
     given = arguments()
-    start, total = time.monotonic(), Counter[str]()
-    plan = planned(given)
+    rows, minutes = known(given.json) if given.resume and given.json else ([], 0.0)
+    done = {row.key for row in rows}
+    plan = [(row, count) for row, count in planned(given) if row.key not in done]
+    start, total, machine = time.monotonic(), Counter[str](), describe_machine(())
     for row in run(plan, given.jobs):
+        rows.append(row)
         total.update(row.outcomes)
         kind = f"{row.dtype}{' backward' if row.backward else ''}"
         for outcome, why in row.why.items():
             print(f"{row.op:40} {kind} {outcome} {row.outcomes[outcome]} {why}", flush=True)
-    minutes = (time.monotonic() - start) / 60
-    if given.json:
-        kept = [asdict(row) for row, _ in plan]
-        figures = {"torch": version("torch"), "minutes": round(minutes), "results": kept}
-        write_results(given.json, describe_machine(()), **figures)
-    print(f"{dict(total)} in {minutes:.0f} min")
+        if given.json:
+            took = round(minutes + (time.monotonic() - start) / 60, 1)
+            kept = [asdict(row) for row in sorted(rows, key=lambda row: row.key)]
+            figures = {"torch": version("torch"), "minutes": took, "results": kept}
+            write_results(given.json, machine, **figures)
+    print(f"{dict(total)} in {(time.monotonic() - start) / 60:.0f} min")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 from results_file import FOLDER, origin, read_results
 from tables import markdown
 
-OUTCOMES = ("right", "eager", "refused", "wrong", "timeout", "crashed")
+OUTCOMES = ("right", "parts", "refused", "wrong", "failed", "timeout", "crashed")
 """Of samples that torch itself traces whole."""
 Row = Mapping[str, Any]
 
@@ -20,7 +20,7 @@ def opinfo() -> str:
     rows = found["results"]
     heads = ["", "element type", "operators", "samples", *OUTCOMES, "compiled"]
     lines = [_line(*key, of) for key, of in _grouped(rows).items()]
-    about = f"Samples; torch {found['torch']}; {origin(found)}; {found['minutes']} minutes."
+    about = f"Samples; torch {found['torch']}; {origin(found)}; {found['minutes']:.0f} minutes."
     return "\n\n".join([markdown(heads, lines, left=2), about, *_named(rows)])
 
 

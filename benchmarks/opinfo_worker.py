@@ -4,9 +4,10 @@ A request names operator, element type, direction, how many samples there may be
 is meant; the reply says how many there are, and the outcome of that one:
 
 - `right`: compiled whole, and as eager is
-- `eager`: right, with some operators in eager between compiled parts
-- `refused`: not compiled, in spite of `aot_eager` tracing it whole
+- `parts`: not compiled whole; right with some operators in eager between compiled parts
+- `refused`: nothing of it is compiled, in spite of `aot_eager` tracing it whole
 - `wrong`: other results than eager
+- `failed`: no error of ours, but whatever else went wrong while compiling or running
 - `untraced`: no part of the comparison, `aot_eager` cannot trace it whole either
 """
 
@@ -15,10 +16,12 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+from tilewright.core.errors import Error
 from tilewright.core.worker.serve import serve
 
 OPTIONS = {"threads": 1, "cache": False}
@@ -72,17 +75,30 @@ class Case:
         try:
             found = self.compiled("tilewright", fullgraph=True, options=OPTIONS)
             why = self.different(found, right)
-        except Exception as error:  # whatever it is, this sample is not compiled
-            return self.in_eager(_line(error), right)
+        except Exception as error:  # whatever it is, this sample is not compiled whole
+            return self.in_parts(error, right)
         return {"outcome": "wrong", "why": why} if why else {"outcome": "right"}
 
-    def in_eager(self, why: str, right: Any) -> dict[str, Any]:
-        """The outcome of a sample that is not compiled whole."""
+    def in_parts(self, error: Exception, right: Any) -> dict[str, Any]:
+        """The outcome of a sample that is not compiled whole, for which `error` was raised."""
         try:
             self.run(self.compiled("aot_eager", fullgraph=True), 0)
-        except Exception as error:
-            return {"outcome": "untraced", "why": _line(error)}
-        return {"outcome": "refused", "why": why}
+        except Exception as untraced:
+            return {"outcome": "untraced", "why": _line(untraced)}
+        cause = _cause(error)
+        if not isinstance(cause, Error):
+            return {"outcome": "failed", "why": _line(cause)}
+        options = {**OPTIONS, "fallback": True}
+        with _compilations() as made:
+            try:
+                found = self.compiled("tilewright", fullgraph=True, options=options)
+                why = self.different(found, right)
+            except Exception as other:
+                outcome = "refused" if isinstance(_cause(other), Error) else "failed"
+                return {"outcome": outcome, "why": f"in parts: {_line(_cause(other))}"}
+        if why:
+            return {"outcome": "wrong", "why": f"in parts: {why}"}
+        return {"outcome": "parts" if made else "refused", "why": _line(cause)}
 
     def compiled(self, backend: str, **options: Any) -> Callable[..., Any]:
         """The operator through a backend."""
@@ -126,6 +142,31 @@ class Case:
             return differences(*([t.shape for t in r] for r in (found, right)), 0, 0)
         draws = [self.run(function, 2 + i) for i in range(DRAWS)]
         return unlike(draws, [self.run(self.function, 102 + i) for i in range(DRAWS)])
+
+
+@contextmanager
+def _compilations() -> Iterator[list[Any]]:
+    """All graphs that are compiled meanwhile."""
+    from tilewright.compat import torch_backend
+
+    made: list[Any] = []
+    compile = torch_backend.compile
+
+    def counting(graph: Any, **options: Any) -> Any:
+        model = compile(graph, **options)
+        made.append(graph)
+        return model
+
+    torch_backend.compile = counting
+    try:
+        yield made
+    finally:
+        torch_backend.compile = compile
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The error that Dynamo wraps in its own."""
+    return getattr(error, "inner_exception", error)
 
 
 def _weights(result: Any) -> Any:

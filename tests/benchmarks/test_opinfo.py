@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tilewright.core.errors import UnsupportedError
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -60,6 +62,67 @@ def test_a_process_that_dies_costs_its_sample(opinfo: ModuleType) -> None:
     assert task.row.outcomes["timeout"] == 1
 
 
+def test_a_run_goes_on_where_one_of_the_same_commit_ended(
+    opinfo: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from dataclasses import asdict
+
+    path = tmp_path / "opinfo.json"
+    assert opinfo.known(path) == ([], 0.0)
+    row = opinfo.Row("add", "float32", True, outcomes={"right": 2})
+    opinfo.write_results(path, "z80", torch="2.13.0", minutes=1.5, results=[asdict(row)])
+    assert opinfo.known(path) == ([row], 1.5)
+    monkeypatch.setattr(opinfo, "commit", lambda: "def")
+    with pytest.raises(SystemExit, match="this is def"):
+        opinfo.known(path)
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import opinfo_worker
+
+    return opinfo_worker
+
+
+@pytest.mark.parametrize(
+    ("error", "in_parts", "made", "outcome"),
+    [
+        (UnsupportedError("torch.operator", "no"), "right", 1, "parts"),
+        (UnsupportedError("torch.operator", "no"), "right", 0, "refused"),
+        (UnsupportedError("torch.operator", "no"), "else", 1, "wrong"),
+        (UnsupportedError("torch.operator", "no"), ValueError("x"), 1, "failed"),
+        (UnsupportedError("torch.operator", "no"), UnsupportedError("a", "b"), 0, "refused"),
+        (AssertionError("gives f32"), "right", 1, "failed"),
+    ],
+)
+def test_what_is_not_compiled_whole_is_told_apart(
+    worker: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    in_parts: str | Exception,
+    made: int,
+    outcome: str,
+) -> None:
+    from tilewright.compat import torch_backend
+
+    case = worker.Case(None, None, None, False)
+    monkeypatch.setattr(torch_backend, "compile", lambda graph: graph)
+    monkeypatch.setattr(case, "compiled", lambda backend, **options: backend)
+    monkeypatch.setattr(case, "run", lambda function, seed: function)
+
+    def different(function: str, right: str) -> str:
+        for graph in range(made):
+            torch_backend.compile(graph)
+        if isinstance(in_parts, Exception):
+            raise in_parts
+        return "" if in_parts == right else "they differ"
+
+    monkeypatch.setattr(case, "different", different)
+    assert case.in_parts(error, "right")["outcome"] == outcome
+
+
 def _row(op: str, dtype: str, outcomes: dict[str, int], **more: bool) -> dict[str, Any]:
     flags = {"backward": False, "random": False, "host": False, **more}
     return {"op": op, "dtype": dtype, **flags, "outcomes": outcomes, "why": {}}
@@ -76,15 +139,15 @@ def test_the_page_counts_what_torch_traces(
         _row("svd", "float32", {"refused": 1}),
         _row("qr", "float32", {"untraced": 6}),
         _row("add", "bool", {"wrong": 1}),
-        _row("rand", "float32", {"right": 1, "eager": 1}, random=True),
+        _row("rand", "float32", {"right": 1, "parts": 1}, random=True),
         _row("add", "float32", {"right": 1}, backward=True),
         _row("inv", "float32", {"right": 2}, host=True),
     ]
     path = tmp_path / "opinfo.json"
     write_results(path, "a machine", minutes=7, torch="2.13.0", results=rows)
     text = tables.opinfo()
-    assert "| forward | float32 | 2 | 4 | 3 | 0 | 1 | 0 | 0 | 0 | 75.0% |" in text
-    assert "| forward | bool | 1 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 0.0% |" in text
+    assert "| forward | float32 | 2 | 4 | 3 | 0 | 1 | 0 | 0 | 0 | 0 | 75.0% |" in text
+    assert "| forward | bool | 1 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 0 | 0.0% |" in text
     assert "| forward, random results | float32 | 1 | 2 | 1 | 1 |" in text
     assert "| forward, by LAPACK | float32 | 1 | 2 | 2 |" in text
     assert "| backward | float32 | 1 | 1 | 1 |" in text
