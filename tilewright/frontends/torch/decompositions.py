@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from tilewright.frontends.torch.decompose import buckets, order, places, views
+from tilewright.frontends.torch.decompose import buckets, order, places, pool, views
 from tilewright.frontends.torch.table import converters
 
 WHOLE = frozenset({"aten.scaled_dot_product_attention", "aten.linear"})
@@ -24,7 +24,7 @@ FURTHER = (
     "addmv",
     "dist",
 )
-FAMILIES = (buckets, order, places, views)
+FAMILIES = (buckets, order, places, pool, views)
 
 
 @cache

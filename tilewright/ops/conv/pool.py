@@ -214,17 +214,19 @@ def _max_pool_indices(
             where = [t - p for t, p in zip(tap(attrs, window, k), attrs.before, strict=True)]
             inside = _inside(where, sizes)
             value = x.at(*arrange(attrs.layout, n, c, where), when=inside)
-            found = inside & (value.eq(peak.at(*i)) | value.ne(value))
-            return select(found, flatten(tuple(sizes), where), none)
+            flat = flatten(tuple(sizes), where)
+            at_peak = select(inside & value.eq(peak.at(*i)), flat, none)
+            return select(inside & value.ne(value), -flat - 1, at_peak)
 
         return b.reduce("min", attrs.kernel, candidate)
 
-    # The least row-major position is the first maximum in the order of scanning.
+    # The least row-major position is the first maximum in the order of scanning; those of NaN are
+    # negative, and their least is the last one, as in torch.
     first = b.compute("first", outs[0].shape, position)
 
     def index(*i: Expr) -> Expr:
         n, c, _ = parts(attrs.layout, i)
-        flat: Expr = first.at(*i)
+        flat: Expr = select(first.at(*i) < 0, -first.at(*i) - 1, first.at(*i))
         if attrs.column_major:
             flat = flatten(tuple(reversed(sizes)), tuple(reversed(unflatten(tuple(sizes), flat))))
         return (n * channel + c) * product(sizes) + flat

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tilewright.arith.expr import as_expr, as_int, const
+from tilewright.arith.expr import as_expr, as_int, const, product
+from tilewright.core.dtypes import I64
 from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
 from tilewright.frontends.torch.convert.conv import numbers
-from tilewright.ops.conv.pool import AveragePoolAttrs, PoolAttrs
+from tilewright.ops.conv.pool import AveragePoolAttrs, PoolAttrs, PoolIndicesAttrs
+from tilewright.ops.elementwise.arithmetic import ModAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
 
 
@@ -27,25 +28,30 @@ def _window(n: AtenCall, rank: int, dilated: bool) -> dict[str, Any]:
 
 
 def max_pool(rank: int) -> Converter:
-    """Maxima of windows; where they were is not offered."""
+    """Maxima of windows, and where in their channel they were."""
 
     def convert(c: TorchContext, n: AtenCall) -> Result:
-        if 1 in n.used:
-            raise n.unsupported("the places of the maxima", "only the maxima are given")
-        x, batch = _batched(c, n, rank)
-        y = c.add(n, "max_pool", x, attrs=PoolAttrs(**_window(n, rank, dilated=True)))
-        y = y if batch else c.reshape(n, y, c.type(y).shape[1:])
-        return (y, None) if len(n.results) == 2 else y
+        x, _ = _batched(c, n, rank)
+        window = _window(n, rank, dilated=True)
+        y = c.reshape(n, c.add(n, "max_pool", x, attrs=PoolAttrs(**window)), n.type.shape)
+        if len(n.results) == 1:
+            return y
+        return y, _places(c, n, x, PoolIndicesAttrs(**window)) if 1 in n.used else None
 
     return convert
+
+
+def _places(c: TorchContext, n: AtenCall, x: str, attrs: PoolIndicesAttrs) -> str:
+    """Counted through all channels; what is left within the own one."""
+    through = c.add(n, "max_pool_indices", x, attrs=attrs)
+    elements = c.operand(n, product(c.type(x).shape[2:]), I64)
+    return c.reshape(n, c.add(n, "mod", through, elements, attrs=ModAttrs()), n.type.shape)
 
 
 def average_pool(rank: int) -> Converter:
     """Means of windows, with or without the padding counted."""
 
     def convert(c: TorchContext, n: AtenCall) -> Result:
-        if n.get("divisor_override") is not None:
-            raise n.unsupported("divisor_override", "means are divided by the number of elements")
         x, batch = _batched(c, n, rank)
         window = _window(n, rank, dilated=False)
         attrs = AveragePoolAttrs(**window, count_pads=n["count_include_pad"])
@@ -100,28 +106,10 @@ def _along(c: TorchContext, n: AtenCall, x: str, axis: int, weights: np.ndarray)
     return c.transpose(n, y, perm)
 
 
-def adaptive_max(c: TorchContext, n: AtenCall) -> Result:
-    """Maxima, where the windows are all of one size."""
-    x, sizes = n["self"], [as_int(as_expr(v)) for v in n["output_size"]]
-    old = [as_int(d) for d in c.type(x).shape[-len(sizes) :]]
-    kernel = [o // s for o, s in zip(old, sizes, strict=True) if o and s and o % s == 0]
-    if len(kernel) < len(sizes) or 1 in n.used:
-        raise n.unsupported(
-            f"from {old} to {sizes}", "sizes must divide, and only maxima are given"
-        )
-    return c.add(n, "max_pool", x, attrs=_plain(kernel)), None
-
-
-def _plain(kernel: Sequence[int]) -> PoolAttrs:
-    rank = len(kernel)
-    return PoolAttrs(tuple(kernel), (0,) * (2 * rank), (1,) * rank, kernel=tuple(kernel))
-
-
 CONVERTERS: dict[str, Converter] = {
     **{f"aten.max_pool{d}d_with_indices": max_pool(d) for d in (2, 3)},
     **{f"aten.max_pool{d}d": max_pool(d) for d in (1, 2, 3)},
     **{f"aten.avg_pool{d}d": average_pool(d) for d in (1, 2, 3)},
     **{f"aten._adaptive_avg_pool{d}d": adaptive_average for d in (2, 3)},
     **{f"aten.adaptive_avg_pool{d}d": adaptive_average for d in (1, 2, 3)},
-    **{f"aten.adaptive_max_pool{d}d": adaptive_max for d in (2, 3)},
 }
