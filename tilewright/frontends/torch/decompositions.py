@@ -15,7 +15,15 @@ from typing import Any
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from tilewright.frontends.torch.decompose import buckets, order, places, pool, views
+from tilewright.frontends.torch.decompose import (
+    arithmetic,
+    buckets,
+    floats,
+    order,
+    places,
+    pool,
+    views,
+)
 from tilewright.frontends.torch.table import converters
 
 WHOLE = frozenset({"aten.scaled_dot_product_attention", "aten.linear"})
@@ -24,7 +32,7 @@ FURTHER = (
     "addmv",
     "dist",
 )
-FAMILIES = (buckets, order, places, pool, views)
+FAMILIES = (arithmetic, buckets, floats, order, places, pool, views)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewright.core.dtypes import BOOL
 from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
+from tilewright.ops.elementwise.logic import ShiftAttrs
 
 
 def comparison(op: str) -> Converter:
@@ -37,6 +38,19 @@ def bitwise(op: str) -> Converter:
         names = ("self", "other") if "other" in n.args else ("self",)
         values = (c.operand(n, n[name], n.dtype) for name in names)
         return c.add(n, op if n.dtype == BOOL else f"bitwise_{op}", *values)
+
+    return convert
+
+
+def shift(left: bool) -> Converter:
+    """Bits moved; as many as there are or more, or fewer than none, are all of them."""
+
+    def convert(c: TorchContext, n: AtenCall) -> Result:
+        x, count = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
+        below = c.add(n, "less", count, c.constant(0, n.dtype))
+        every = c.constant(n.dtype.bits, n.dtype)
+        count = c.add(n, "where", below, every, count)
+        return c.add(n, "bit_shift", x, count, attrs=ShiftAttrs(left))
 
     return convert
 
@@ -82,6 +96,8 @@ CONVERTERS: dict[str, Converter] = {
     "aten.bitwise_or": bitwise("or"),
     "aten.bitwise_xor": bitwise("xor"),
     "aten.bitwise_not": bitwise("not"),
+    **{f"aten.{name}": shift(True) for name in ("bitwise_left_shift", "__lshift__")},
+    **{f"aten.{name}": shift(False) for name in ("bitwise_right_shift", "__rshift__")},
     "aten.isnan": test("is_nan"),
     "aten.isinf": test("is_inf"),
     "aten.where": choose,

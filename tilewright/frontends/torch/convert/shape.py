@@ -15,12 +15,17 @@ from tilewright.frontends.torch.context import (
     axes_of,
     axis_of,
 )
+from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.tensor.manipulation import ExpandAttrs, ReverseAttrs, TileAttrs, TriluAttrs
 
 
 def view(c: TorchContext, n: AtenCall) -> Result:
-    """Another shape, in which one size may be left open."""
+    """Another shape, in which one size may be left open, or bits read as another type."""
     x = n["self"]
+    if "dtype" in n.args:
+        if c.type(x).dtype.bits != n.dtype.bits:
+            raise n.unsupported("elements of another size", "types of one size")
+        return c.add(n, "bitcast", x, attrs=CastAttrs(n.dtype))
     shape = [as_expr(d) for d in n.get("size", n.get("shape"))]
     open_sizes = [axis for axis, d in enumerate(shape) if as_int(d) == -1]
     for axis in open_sizes:
