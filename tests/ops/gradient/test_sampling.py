@@ -30,6 +30,12 @@ def test_grid(mode: str, padding: str, corners: bool) -> None:
     check_rule("grid_sample", random(2, 2, 4, 3), grid, attrs=attrs, without=without)
 
 
+def test_a_grid_whose_positions_stay() -> None:
+    grid = RNG.uniform(-1.3, 1.3, (2, 2, 3, 2))
+    attrs = GridSampleAttrs("cubic", "border", moves=False)
+    check_rule("grid_sample", random(2, 2, 4, 3), grid, attrs=attrs)
+
+
 def test_a_grid_of_three_dimensions() -> None:
     grid = RNG.uniform(-1.3, 1.3, (1, 2, 1, 2, 3))
     check_rule("grid_sample", random(1, 2, 3, 2, 3), grid, attrs=GridSampleAttrs())

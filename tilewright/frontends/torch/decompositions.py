@@ -18,10 +18,13 @@ from torch._decomp import core_aten_decompositions, get_decompositions
 from tilewright.frontends.torch.decompose import (
     arithmetic,
     buckets,
+    distance,
+    embedding,
     floats,
     order,
     places,
     pool,
+    transformer,
     views,
 )
 from tilewright.frontends.torch.table import converters
@@ -32,7 +35,18 @@ FURTHER = (
     "addmv",
     "dist",
 )
-FAMILIES = (arithmetic, buckets, floats, order, places, pool, views)
+FAMILIES = (
+    arithmetic,
+    buckets,
+    distance,
+    embedding,
+    floats,
+    order,
+    places,
+    pool,
+    transformer,
+    views,
+)
 
 
 @cache

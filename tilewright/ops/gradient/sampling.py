@@ -151,10 +151,10 @@ class _Axis:
 
     def inside(self, v: Value) -> Value:
         """A position as the padding moves it."""
-        length = self.length(v)
-        if self.attrs.padding == "zeros":
+        length, padding = self.length(v), self.attrs.position_padding
+        if padding == "zeros":
             return v.apply("max", -SAMPLE_REACH).apply("min", length + SAMPLE_REACH)
-        if self.attrs.padding == "border":
+        if padding == "border":
             moved = v.apply("max", 0).apply("min", length - 1)
         else:
             moved = self.reflected(v)

@@ -34,11 +34,21 @@ SAMPLE_REACH = 4
 
 @node
 class GridSampleAttrs(Attrs):
-    """How to interpolate, what lies outside, and whether -1 and 1 are centres of elements."""
+    """How to interpolate, what lies outside, and whether -1 and 1 are centres of elements.
+
+    A position outside is moved to the border or reflected there. With `moves` off the border moves
+    only each element that is taken for it: cubic interpolation of torch.
+    """
 
     mode: str = "linear"
     padding: str = "zeros"
     align_corners: bool = False
+    moves: bool = True
+
+    @property
+    def position_padding(self) -> str:
+        """What is done with a position outside; zeros leave it there."""
+        return self.padding if self.moves else "zeros"
 
 
 def _type(attrs: GridSampleAttrs, ins: Sequence[TensorType]) -> TensorType:
@@ -128,9 +138,11 @@ def _taps(attrs: GridSampleAttrs, p: Expr, size: Expr) -> list[Tap]:
     d = _axis(size, attrs.align_corners, p.dtype)
     v = _position(p, d, attrs.align_corners)
     if attrs.mode == "nearest":
-        taps = whole_tap(cast(I64, _inside(call("round_even", v), d, attrs.padding)), p.dtype)
+        taps = whole_tap(
+            cast(I64, _inside(call("round_even", v), d, attrs.position_padding)), p.dtype
+        )
     else:
-        v = _inside(v, d, attrs.padding)
+        v = _inside(v, d, attrs.position_padding)
         floor = call("floor", v)
         whole, part = cast(I64, floor), v - floor
         is_linear = attrs.mode == "linear"

@@ -24,6 +24,16 @@ def test_ranges() -> None:
     check(lambda x: (torch.linspace(0, 1, 5), torch.eye(3), torch.eye(2, 4)), X)
 
 
+def test_triangles() -> None:
+    check(lambda x: (torch.tril_indices(3, 4, 1), torch.triu_indices(5, 3, -2)), X)
+    check(lambda x: (torch.tril_indices(3, 4, -3), torch.triu_indices(2, 2, dtype=torch.int32)), X)
+
+
+def test_anything_by_strides() -> None:
+    found = imported(lambda x: (torch.empty_strided((2, 3), (1, 2)), x.new_empty(4)), X)
+    assert [len(found.types[name].shape) for name in found.outputs] == [2, 1]
+
+
 def test_a_range_beyond_all_memory() -> None:
     with pytest.raises(UnsupportedError, match="2199023255552 numbers"):
         imported(lambda x: torch.arange(0, 2.0**40, 0.5), X)

@@ -11,7 +11,7 @@ def attention(c: TorchContext, n: AtenCall) -> Result:
     """Softmax of scaled products; heads of queries may share those of keys and values."""
     if n.get("dropout_p", 0.0):
         raise n.unsupported("dropout", "call module.eval() first")
-    mask = n["attn_mask"]
+    mask = n.get("attn_mask", n.get("attn_bias"))
     shape = c.type(n["query"]).shape
     if len(shape) not in (3, 4):
         raise n.unsupported(f"operands of rank {len(shape)}", "rank 3 or 4")
@@ -43,4 +43,8 @@ def _mask(c: TorchContext, n: AtenCall, mask: ValueName, rank: int) -> str:
 CONVERTERS: dict[str, Converter] = {
     "aten.scaled_dot_product_attention": attention,
     "aten._scaled_dot_product_flash_attention_for_cpu": attention,
+    **{
+        f"aten._scaled_dot_product_{kernel}_attention": attention
+        for kernel in ("flash", "efficient", "cudnn")
+    },
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,20 @@ def eye(c: TorchContext, n: AtenCall) -> Result:
     return c.add(n, "eye_like", attrs=EyeAttrs((rows, as_expr(n.get("m", rows))), 0, n.dtype))
 
 
+def triangle_indices(
+    indices: Callable[[int, int, int], tuple[np.ndarray, np.ndarray]],
+) -> Converter:
+    """Rows and columns of the elements of a triangle of a matrix."""
+
+    def convert(c: TorchContext, n: AtenCall) -> Result:
+        rows, columns = (as_int(as_expr(n[name])) for name in ("row", "col"))
+        if rows is None or columns is None:
+            raise n.unsupported("a triangle of symbolic size", "sizes must be numbers")
+        return c.constant(np.stack(indices(rows, n["offset"], columns)), n.dtype, n.name)
+
+    return convert
+
+
 def arange(c: TorchContext, n: AtenCall) -> Result:
     """Numbers at equal distances: whole ones from sizes, others from constants."""
     start, end, step = n.get("start", 0), n["end"], n.get("step", 1)
@@ -86,4 +101,8 @@ CONVERTERS: dict[str, Converter] = {
     "aten.empty_permuted": empty,
     "aten.eye": eye,
     "aten.arange": arange,
+    "aten.tril_indices": triangle_indices(np.tril_indices),
+    "aten.triu_indices": triangle_indices(np.triu_indices),
+    "aten.empty_strided": empty,
+    "aten.new_empty_strided": empty,
 }

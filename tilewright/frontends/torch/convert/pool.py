@@ -84,7 +84,7 @@ def adaptive_average(c: TorchContext, n: AtenCall) -> Result:
         if old is None or size is None:
             raise n.unsupported("an axis of dynamic size", "only to size 1, or of known sizes")
         if old != size:
-            x = _along(c, n, x, first + i, _shares(old, size))
+            x = along(c, n, x, first + i, _shares(old, size))
     return x
 
 
@@ -97,7 +97,8 @@ def _shares(old: int, new: int) -> np.ndarray:
     return weights
 
 
-def _along(c: TorchContext, n: AtenCall, x: str, axis: int, weights: np.ndarray) -> str:
+def along(c: TorchContext, n: AtenCall, x: str, axis: int, weights: np.ndarray) -> str:
+    """The elements along an axis multiplied by a matrix."""
     rank = c.type(x).rank
     perm = list(range(rank))
     perm[axis], perm[-1] = perm[-1], perm[axis]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+
+import numpy as np
 
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
+from tilewright.frontends.torch.convert.pool import along
+from tilewright.ops.image.grid_sample import PADDINGS, GridSampleAttrs
 from tilewright.ops.image.resize import ResizeAttrs
 
 _SCALES = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}
@@ -41,10 +46,72 @@ def upsample(rank: int, mode: str, rounding: str = "floor") -> Converter:
     return convert
 
 
+def _triangle(x: np.ndarray) -> np.ndarray:
+    return np.maximum(1 - np.abs(x), 0)
+
+
+def _cubic(x: np.ndarray, a: float = -0.5) -> np.ndarray:
+    """Keys' kernel, with the slope that images are commonly made smaller by."""
+    x = np.abs(x)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = (((x - 5) * x + 8) * x - 4) * a
+    weights: np.ndarray = np.where(x < 1, near, np.where(x < 2, far, 0))
+    return weights
+
+
+def _smooth_weights(
+    old: int, new: int, scale: float, kernel: Callable[[np.ndarray], np.ndarray], reach: int
+) -> np.ndarray:
+    """Each column the weights of one sample; the kernel is as wide as samples are apart."""
+    wide = max(scale, 1.0)
+    weights = np.zeros((old, new))
+    for i in range(new):
+        centre = scale * (i + 0.5)
+        first = max(int(centre - reach * wide + 0.5), 0)
+        stop = min(int(centre + reach * wide + 0.5), old)
+        taken = kernel((np.arange(first, stop) - centre + 0.5) / wide)
+        weights[first:stop, i] = taken / taken.sum()
+    return weights
+
+
+def smooth(kernel: Callable[[np.ndarray], np.ndarray], reach: int) -> Converter:
+    """The spatial axes resized by a kernel that widens where the image becomes smaller."""
+
+    def convert(c: TorchContext, n: AtenCall) -> Result:
+        x: str = n["self"]
+        for axis, name in ((3, "scales_w"), (2, "scales_h")):
+            old, new = as_int(c.type(x).shape[axis]), as_int(n.type.shape[axis])
+            if old is None or new is None:
+                raise n.unsupported("an axis of dynamic size", "axes of known sizes")
+            scale = 1 / n[name] if n[name] else old / new
+            if n["align_corners"]:
+                scale = (old - 1) / (new - 1) if new > 1 else 0.0
+            if scale != 1:
+                x = along(c, n, x, axis, _smooth_weights(old, new, scale, kernel, reach))
+        return x
+
+    return convert
+
+
+_GRID_MODES = ("linear", "nearest", "cubic")
+# Where torch moves to the border what is taken for a position, and not the position itself.
+_STAYS = ("cubic", "border")
+
+
+def grid_sample(c: TorchContext, n: AtenCall) -> Result:
+    """Samples at the positions of a grid."""
+    mode, padding = _GRID_MODES[n["interpolation_mode"]], PADDINGS[n["padding_mode"]]
+    attrs = GridSampleAttrs(mode, padding, n["align_corners"], (mode, padding) != _STAYS)
+    return c.add(n, "grid_sample", n["input"], n["grid"], attrs=attrs)
+
+
 CONVERTERS: dict[str, Converter] = {
     **{f"aten.upsample_nearest{d}d": upsample(d, "nearest") for d in (1, 2, 3)},
     "aten.upsample_linear1d": upsample(1, "linear"),
     "aten.upsample_bilinear2d": upsample(2, "linear"),
     "aten.upsample_trilinear3d": upsample(3, "linear"),
     "aten.upsample_bicubic2d": upsample(2, "cubic"),
+    "aten._upsample_bilinear2d_aa": smooth(_triangle, 1),
+    "aten._upsample_bicubic2d_aa": smooth(_cubic, 2),
+    **{f"aten.grid_sampler_{d}d": grid_sample for d in (2, 3)},
 }
