@@ -10,6 +10,7 @@ import numpy as np
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
 from tilewright.frontends.torch.convert.pool import along
+from tilewright.ops.accumulation import accumulator
 from tilewright.ops.image.grid_sample import PADDINGS, GridSampleAttrs
 from tilewright.ops.image.resize import ResizeAttrs
 
@@ -47,7 +48,7 @@ def upsample(rank: int, mode: str, rounding: str = "floor") -> Converter:
 
 
 def _triangle(x: np.ndarray) -> np.ndarray:
-    return np.maximum(1 - np.abs(x), 0)
+    return np.asarray(np.maximum(1 - np.abs(x), 0))
 
 
 def _cubic(x: np.ndarray, a: float = -0.5) -> np.ndarray:
@@ -55,21 +56,24 @@ def _cubic(x: np.ndarray, a: float = -0.5) -> np.ndarray:
     x = np.abs(x)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = (((x - 5) * x + 8) * x - 4) * a
-    weights: np.ndarray = np.where(x < 1, near, np.where(x < 2, far, 0))
-    return weights
+    return np.asarray(np.where(x < 1, near, np.where(x < 2, far, 0)))
 
 
 def _smooth_weights(
-    old: int, new: int, scale: float, kernel: Callable[[np.ndarray], np.ndarray], reach: int
+    old: int, new: int, scale: np.floating, kernel: Callable[[np.ndarray], np.ndarray], reach: int
 ) -> np.ndarray:
-    """Each column the weights of one sample; the kernel is as wide as samples are apart."""
-    wide = max(scale, 1.0)
-    weights = np.zeros((old, new))
+    """Each column the weights of one sample; the kernel is as wide as samples are apart.
+
+    They are computed in the type of the scale, f32 for images of f32: as eager does.
+    """
+    one, half = scale.dtype.type(1), scale.dtype.type(0.5)
+    wide = max(scale, one)
+    weights = np.zeros((old, new), scale.dtype)
     for i in range(new):
-        centre = scale * (i + 0.5)
-        first = max(int(centre - reach * wide + 0.5), 0)
-        stop = min(int(centre + reach * wide + 0.5), old)
-        taken = kernel((np.arange(first, stop) - centre + 0.5) / wide)
+        centre = scale * (i + half)
+        first = max(int(centre - reach * wide + half), 0)
+        stop = min(int(centre + reach * wide + half), old)
+        taken = kernel((np.arange(first, stop, dtype=scale.dtype) - centre + half) * (one / wide))
         weights[first:stop, i] = taken / taken.sum()
     return weights
 
@@ -87,7 +91,8 @@ def smooth(kernel: Callable[[np.ndarray], np.ndarray], reach: int) -> Converter:
             if n["align_corners"]:
                 scale = (old - 1) / (new - 1) if new > 1 else 0.0
             if scale != 1:
-                x = along(c, n, x, axis, _smooth_weights(old, new, scale, kernel, reach))
+                exact = accumulator(n.dtype).numpy.type(scale)
+                x = along(c, n, x, axis, _smooth_weights(old, new, exact, kernel, reach))
         return x
 
     return convert

@@ -98,9 +98,12 @@ def segment_reduce(
     places = segment.reshape([*segment.shape, *[1] * (data.dim() - axis - 1)]).expand(data.shape)
     kind = {"max": "amax", "min": "amin", "mean": "sum"}.get(reduce, reduce)
     start = {"amax": -float("inf"), "amin": float("inf"), "prod": 1.0}.get(kind, 0.0)
-    shape = [*data.shape[:axis], lengths.shape[-1], *data.shape[axis + 1 :]]
+    segments = lengths.shape[-1]
+    # what lies behind the last segment is joined in one more, which is cut off
+    shape = [*data.shape[:axis], segments + 1, *data.shape[axis + 1 :]]
     start = start if initial is None else initial
     found = torch.scatter_reduce(data.new_full(shape, start), axis, places, data, kind)
+    found = found.narrow(axis, 0, segments)
     if reduce != "mean":
         return found
     count = lengths.reshape([*lengths.shape, *[1] * (data.dim() - axis - 1)]).to(data.dtype)
