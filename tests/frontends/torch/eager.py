@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._functorch.aot_autograd import aot_export_module
+from torch._functorch.aot_autograd import aot_export_joint_simple, aot_export_module
 
 from tilewright.frontends.torch.arrays import to_array
 from tilewright.frontends.torch.decompositions import decompositions
@@ -79,3 +79,30 @@ def integers(low: int, high: int, *shape: int, dtype: torch.dtype = torch.int64)
 def ops(graph: Graph) -> list[str]:
     """The operators of a graph, in order."""
     return [n.op for n in graph.nodes]
+
+
+def check_gradients(
+    function: Function, *inputs: torch.Tensor, rtol: float = 1e-9, atol: float = 1e-10
+) -> Graph:
+    """Compare a function's result and gradients, interpreted in f64, with torch; gives the graph.
+
+    What is differentiated is the sum of its results, each times a number of its own.
+    """
+    given = [x.double() if x.is_floating_point() else x for x in inputs]
+    leaves = [x.requires_grad_(x.is_floating_point()) for x in given]
+    # results that are views are refused
+    module, made = Wrapped(lambda *xs: [y * 1 for y in Wrapped(function)(*xs)]), decompositions()
+    joint = aot_export_joint_simple(module, leaves, trace_joint=True, decompositions=made)
+    results = module(*leaves)
+    slopes = [random(*y.shape, seed=7).double() for y in results]
+    wanted = [x for x in leaves if x.requires_grad]
+    found = torch.autograd.grad(results, wanted, slopes, allow_unused=True)
+    graph = import_fx(joint, {}).graph
+    names = [v.name for v in graph.inputs]
+    values = map(to_array, (x.detach() for x in (*leaves, *slopes)))
+    ours = run_graph(graph, dict(zip(names, values, strict=True)))
+    theirs = [y.detach() for y in (*results, *found) if y is not None]
+    assert len(graph.outputs) == len(theirs)
+    for name, right in zip(graph.outputs, map(to_array, theirs), strict=True):
+        np.testing.assert_allclose(ours[name], right, rtol=rtol, atol=atol)
+    return graph

@@ -12,6 +12,7 @@ from tilewright.core.errors import Loc, UnsupportedError
 from tilewright.frontends.torch.context import Converter
 from tilewright.frontends.torch.convert import (
     attention,
+    backward,
     conv,
     creation,
     elementwise,
@@ -30,6 +31,7 @@ from tilewright.frontends.torch.convert import (
 
 FAMILIES = (
     attention,
+    backward,
     conv,
     elementwise,
     creation,
