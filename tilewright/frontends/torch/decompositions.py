@@ -27,6 +27,7 @@ from tilewright.frontends.torch.decompose import (
     transformer,
     views,
 )
+from tilewright.frontends.torch.decompose.backward import table as backward
 from tilewright.frontends.torch.table import converters
 
 WHOLE = frozenset({"aten.scaled_dot_product_attention", "aten.linear"})
@@ -60,7 +61,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
 def _own() -> dict[Any, Callable[..., Any]]:
     """Our own decompositions, of those operators that this version of torch has."""
-    named = {name: parts for family in FAMILIES for name, parts in family.DECOMPOSITIONS.items()}
+    families = (*FAMILIES, *backward.FAMILIES)
+    named = {name: parts for family in families for name, parts in family.DECOMPOSITIONS.items()}
     found = ((_operator(name), parts) for name, parts in named.items())
     return {op: parts for op, parts in found if op is not None}
 

@@ -122,6 +122,15 @@ def _windows_of(size: int, taps: int, step: int, pad: int, ceil: bool) -> int:
     return count - 1 if ceil and (count - 1) * step >= size + pad else count
 
 
+def padding_of_windows(sizes: Ints, taps: Ints, steps: Ints, pads: Ints, ceil: bool) -> list[int]:
+    """Padding that windows reach into, of the last axis first; negative where none sees the end."""
+    around: list[int] = []
+    for size, k, s, p in zip(sizes, taps, steps, pads, strict=True):
+        reach = (_windows_of(size, k, s, p, ceil) - 1) * s + k
+        around = [p, reach - size - p, *around]
+    return around
+
+
 def average(rank: int) -> Callable[..., Tensor]:
     """By a given divisor: zeros around it, the mean times how many elements it is of."""
     pool = {2: torch.ops.aten.avg_pool2d, 3: torch.ops.aten.avg_pool3d}[rank]
@@ -140,10 +149,7 @@ def average(rank: int) -> Callable[..., Tensor]:
         taps, steps, pads = (
             list(v) * (rank // len(v)) for v in (kernel_size, stride or kernel_size, padding)
         )
-        around: list[int] = []
-        for size, k, s, p in zip(x.shape[-rank:], taps, steps, pads, strict=True):
-            reach = (_windows_of(size, k, s, p, ceil_mode) - 1) * s + k
-            around = [p, reach - size - p, *around]
+        around = padding_of_windows(x.shape[-rank:], taps, steps, pads, ceil_mode)
         mean: Tensor = pool(torch.constant_pad_nd(x, around), taps, steps)
         return mean * (prod(taps) / divisor_override)
 
