@@ -21,6 +21,7 @@ from tilewright.frontends.torch.context import (
     TorchContext,
     ValueName,
 )
+from tilewright.frontends.torch.convert.attention import attention
 from tilewright.frontends.torch.convert.conv import convolution
 from tilewright.frontends.torch.convert.pool import adaptive_average, average_pool
 from tilewright.ops.reduction.reduce import ReduceAttrs
@@ -73,8 +74,17 @@ def adaptive_backward(c: TorchContext, n: AtenCall) -> Result:
     return of_data(adaptive_average, output_size=list(sizes))(c, n)
 
 
+def attention_backward(c: TorchContext, n: AtenCall) -> Result:
+    """By queries, keys, values and mask: those of which gradients are asked for."""
+    names = ("query", "key", "value", "attn_mask")
+    wrt = [name for name, wants in zip(names, n["output_mask"], strict=True) if wants]
+    found = dict(zip(wrt, pulled(c, n, attention, n.args, wrt), strict=True))
+    return tuple(found.get(name) for name in names)
+
+
 CONVERTERS: dict[str, Converter] = {
     "aten.convolution_backward": convolution_backward,
+    "tilewright.attention_backward": attention_backward,
     **{f"aten.avg_pool{d}d_backward": of_data(average_pool(d)) for d in (2, 3)},
     **{f"aten._adaptive_avg_pool{d}d_backward": adaptive_backward for d in (2, 3)},
 }

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tilewright.frontends.torch.decompose.backward import pool
+from tilewright.frontends.torch.decompose.backward import attention, pool
 
-FAMILIES = (pool,)
+FAMILIES = (attention, pool)
