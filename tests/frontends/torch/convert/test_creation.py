@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.for_each import for_each
 from tests.frontends.torch.eager import check, imported, random
 from tilewright.core.errors import UnsupportedError
 
@@ -32,6 +33,14 @@ def test_triangles() -> None:
 def test_anything_by_strides() -> None:
     found = imported(lambda x: (torch.empty_strided((2, 3), (1, 2)), x.new_empty(4)), X)
     assert [len(found.types[name].shape) for name in found.outputs] == [2, 1]
+
+
+@for_each("dtype", [torch.int64, torch.int32, torch.uint8, torch.float64], ids=str)
+def test_ranges_between_fractions(dtype: torch.dtype) -> None:
+    ends = ((0.0, 8.000001, 4.0), (1.9, 7.1, 2.5), (0.5, 3.5, 1.0))
+    check(lambda x: [torch.arange(*one, dtype=dtype) for one in ends], X, rtol=1e-15)
+    if dtype != torch.uint8:
+        check(lambda x: torch.arange(0.0, -8.000001, -4.0, dtype=dtype), X)
 
 
 def test_a_range_beyond_all_memory() -> None:

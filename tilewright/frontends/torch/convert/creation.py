@@ -70,11 +70,7 @@ def arange(c: TorchContext, n: AtenCall) -> Result:
     """Numbers at equal distances: whole ones from sizes, others from constants."""
     start, end, step = n.get("start", 0), n["end"], n.get("step", 1)
     if any(isinstance(v, float) and not v.is_integer() for v in (start, end, step)):
-        count = (end - start) / step
-        if count > MAX_ELEMENTS:
-            raise n.unsupported(f"{count:.0f} numbers", f"at most {MAX_ELEMENTS}")
-        values = np.arange(start, end, step, dtype=np.float64)
-        return c.constant(values, n.dtype, n.name)
+        return _numbers_between(c, n, start, step)
     first, last, by = (_whole(v) for v in (start, end, step))
     stride = as_int(by)
     if stride is None:
@@ -86,6 +82,17 @@ def arange(c: TorchContext, n: AtenCall) -> Result:
     dtype = n.dtype if n.dtype.is_integer else I64
     y = c.add(n, "range", attrs=RangeAttrs(first, const(stride), count, dtype))
     return y if dtype == n.dtype else c.add(n, "cast", y, attrs=CastAttrs(n.dtype))
+
+
+def _numbers_between(c: TorchContext, n: AtenCall, start: float, step: float) -> str:
+    """As many as torch says; of integers it has cut off where they start, and their step."""
+    (size,) = n.type.shape
+    count = as_int(size)
+    if count is None or count > MAX_ELEMENTS:
+        raise n.unsupported(f"{size} numbers", f"at most {MAX_ELEMENTS}, as many in every run")
+    if n.dtype.is_integer:
+        start, step = int(start), int(step)
+    return c.constant(start + step * np.arange(count), n.dtype, n.name)
 
 
 def _whole(value: Any) -> Expr:

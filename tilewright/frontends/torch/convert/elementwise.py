@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.core.dtypes import BOOL, F32
 from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext, ValueName
 from tilewright.frontends.torch.convert.shape import expanded
+from tilewright.frontends.torch.convert.whole_power import whole_power
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ops.elementwise.activation import AlphaAttrs, GeluAttrs, HardSigmoidAttrs
 from tilewright.ops.elementwise.arithmetic import ModAttrs
@@ -128,9 +129,11 @@ def remainder(is_fmod: bool) -> Converter:
 
 
 def power(c: TorchContext, n: AtenCall) -> Result:
-    """A square is a product, which is exact."""
+    """A square is a product, which is exact, and so is any power of integers."""
     base, exponent = n["self"], n["exponent"]
     x = c.operand(n, base, n.dtype)
+    if n.dtype.is_integer and isinstance(exponent, ValueName | int):
+        return whole_power(c, n, x, exponent)
     if isinstance(exponent, int | float) and exponent == 2:
         return c.add(n, "mul", x, x)
     return c.add(n, "pow", x, c.operand(n, exponent, n.dtype))
