@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -121,6 +121,40 @@ def test_what_is_not_compiled_whole_is_told_apart(
 
     monkeypatch.setattr(case, "different", different)
     assert case.in_parts(error, "right")["outcome"] == outcome
+
+
+@pytest.fixture
+def compare(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import opinfo_compare
+
+    return opinfo_compare
+
+
+def test_results_may_differ_by_the_tolerances_of_their_own_types(compare: ModuleType) -> None:
+    import torch
+
+    right = [torch.tensor([1.0, 2.0]), torch.tensor([1, 2])]
+    near = [torch.tensor([1.0, 2.000001]), torch.tensor([1, 2])]
+    assert compare.differences(near, right) == ""
+    assert not compare.is_same(near, right)
+    assert compare.is_same([torch.tensor([torch.nan])], [torch.tensor([torch.nan])])
+    assert "result 1" in compare.differences([near[0], right[1] + 1], right)
+    assert "result 0" in compare.differences([near[0] + 0.01, right[1]], right)
+    assert compare.differences([near[0] + 0.01, right[1]], right, (0.1, 0.0)) == ""
+    assert compare.differences(near[:1], right) == "1 results for 2"
+
+
+def test_of_equal_elements_any_may_be_named(compare: ModuleType) -> None:
+    import torch
+
+    x = torch.tensor([[3, 1, 3], [2, 2, 0]])
+    sample = SimpleNamespace(input=x, args=(1,), kwargs={"dim": 1})
+    first, last, other = (torch.tensor(rows) for rows in ([0, 0], [2, 1], [1, 0]))
+    values = torch.tensor([3, 2])
+    assert compare.is_same(*(compare.pointed_at(sample, [values, i]) for i in (first, last)))
+    assert not compare.is_same(*(compare.pointed_at(sample, [values, i]) for i in (first, other)))
 
 
 def _row(op: str, dtype: str, outcomes: dict[str, int], **more: bool) -> dict[str, Any]:
