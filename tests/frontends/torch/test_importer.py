@@ -66,8 +66,10 @@ def test_a_number_that_no_input_says() -> None:
 
 
 def test_a_result_that_is_not_offered() -> None:
-    with pytest.raises(UnsupportedError, match=r"result 1 of aten.native_layer_norm"):
-        imported(lambda x: torch.native_layer_norm(x, [3], None, None, 1e-5), random(2, 3))
+    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    x = random(1, 2, 3, 4)
+    with pytest.raises(UnsupportedError, match=r"result 1 of aten._scaled_dot_product_flash"):
+        imported(lambda x: attention(x, x, x), x)
 
 
 def test_assertions_on_values_are_refused() -> None:
