@@ -84,6 +84,27 @@ def parse_dims(_: click.Context, __: click.Parameter, given: Sequence[str]) -> d
     return dims
 
 
+def parse_types(
+    _: click.Context, __: click.Parameter, given: Sequence[str]
+) -> dict[str, str] | tuple[str, ...] | None:
+    """`("x=f32[N, 3]",)` as a dictionary, `("f32[N, 3]",)` as it is."""
+    pairs = [text.partition("=") for text in given]
+    named = [bool(equals) for _, equals, _ in pairs]
+    if any(named) and not all(named):
+        raise click.BadParameter("give all types with names, or none")
+    if any(named):
+        return {name: type for name, _, type in pairs}
+    return tuple(given) or None
+
+
+types_option = click.option(
+    "--type",
+    "types",
+    multiple=True,
+    metavar="[NAME=]TYPE",
+    callback=parse_types,
+    help="The type of an input of a TorchScript archive, which tells none: x=f32[N, 3, 224, 224].",
+)
 dims_option = click.option(
     "--dim",
     "dims",

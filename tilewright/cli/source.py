@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewright.cli.output import progress
 from tilewright.core.errors import ConfigError
@@ -90,8 +90,16 @@ def _saved_ports(path: Path) -> Ports:
     )
 
 
-def read_source(path: Path) -> Path | Graph:
-    """What `compile` takes: a graph from its text, anything else as the path it is."""
+def read_source(path: Path, types: Any = None) -> Path | Graph:
+    """What `compile` takes: a graph from its text, anything else as the path it is.
+
+    A file that tells no types is read with those that its inputs are said to have.
+    """
+    if types is not None:
+        from tilewright.driver.sources import read_source as read_with_types
+
+        graph: Graph = read_with_types(path, types)
+        return graph
     if path.suffix != GRAPH:
         return path
     from tilewright.driver.graph_file import read_graph

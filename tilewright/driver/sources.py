@@ -29,12 +29,14 @@ def read_source(source: Any, inputs: Any) -> Any:
         from tilewright.frontends.torch.capture import import_torch
 
         return import_torch(source, inputs)
-    if inputs is not None and _format(source) is TORCHSCRIPT:
+    found = None if inputs is None else _format(source)
+    if found is TORCHSCRIPT:
         return _torch_front_end(source).import_script(Path(source), inputs)
     if inputs is not None:
         raise ConfigError(
             "compile.inputs",
-            f"example inputs are for modules of torch, not for a {type(source).__name__}",
+            f"example inputs are for modules of torch and TorchScript archives, not for a "
+            f"{found.name.removeprefix('a ') if found else type(source).__name__}",
             help="leave `inputs` out; give symbolic sizes a value with `dims`",
         )
     return _checked(source)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import tilewright as tw
 from tests.cli.invoke import fail, invoke, succeed, succeed_json
@@ -246,3 +247,16 @@ def test_a_lower_precision(mlp_file: Path) -> None:
             "compile", mlp_file, "--precision", "f8", "--emit", emit, code="precision.unknown"
         )
         assert "bf16" in message
+
+
+def test_a_torchscript_archive_is_told_its_types(tmp_path: Path) -> None:
+    path, made = tmp_path / "s.pt", tmp_path / "s.tw"
+    torch.jit.trace(torch.nn.Linear(8, 3).eval(), torch.zeros(2, 8)).save(str(path))
+    succeed("compile", path, "--type", "input=f32[N, 8]", "-o", made)
+    with tw.load(made) as model:
+        assert [str(port) for port in model.inputs] == ["input: f32[N, 8]"]
+        assert model(np.zeros((4, 8), np.float32)).shape == (4, 3)
+    assert "--type" in fail("compile", path, code="torch.inputs")
+    mixed = invoke("compile", path, "--type", "x=f32[3]", "--type", "f32[3]")
+    assert mixed.exit_code == 2
+    assert "all types with names, or none" in mixed.stderr

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from tests.for_each import for_each
+from tilewright.arith.expr import Var
+from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import Error, ParseError
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ir.graph.parse import parse_graph
+from tilewright.ir.graph.parse import parse_graph, parse_type
 from tilewright.ir.graph.text import print_graph
+from tilewright.ir.types import SequenceType, tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 
@@ -50,3 +53,11 @@ def test_large_constants_must_be_given():
     assert "'w' is not given" in str(error.value)
     with pytest.raises(ParseError, match="other contents"):
         _parse(text, w=w + 1)
+
+
+def test_a_type_alone() -> None:
+    assert parse_type("f32[N, 3]") == tensor(F32, Var("N"), 3)
+    assert parse_type("seq(i64[])") == SequenceType(tensor(I64))
+    for text in ("f32[N] x", "f32", "f99[3]"):
+        with pytest.raises(ParseError):
+            parse_type(text)

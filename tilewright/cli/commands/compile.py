@@ -28,6 +28,7 @@ from tilewright.cli.options import (
     precision_option,
     target_option,
     tuned_option,
+    types_option,
 )
 from tilewright.cli.output import print_json, progress, size_text
 
@@ -58,6 +59,7 @@ BINARY = {"tw": "{}.tw", "library": "lib{}.so"}
 @disable_pass_option
 @checks_option
 @dims_option
+@types_option
 @overrides_option
 @tuned_option
 @nearest_workload_option
@@ -74,6 +76,7 @@ def compile_command(
     disable_passes: Sequence[str],
     checks: str,
     dims: Mapping[str, int],
+    types: Mapping[str, str] | tuple[str, ...] | None,
     overrides: Path | None,
     tuned: Path | None,
     nearest_workload: bool,
@@ -81,7 +84,7 @@ def compile_command(
     no_cache: bool,
     as_json: bool,
 ) -> None:
-    """Compile MODEL (.onnx, .pt2 or .graph)."""
+    """Compile MODEL (.onnx, .pt2, .pt or .graph)."""
     from tilewright.cli.source import read_source
     from tilewright.driver.options import make_options
     from tilewright.driver.timings import Timings
@@ -102,7 +105,7 @@ def compile_command(
             timings=timings,
             progress=show,
         )
-        source = read_source(model)
+        source = read_source(model, types)
         if emit in BINARY:
             path = output or Path(BINARY[emit].format(model.stem))
             report = _write_binary(source, path, emit, options)

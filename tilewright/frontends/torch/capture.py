@@ -11,23 +11,26 @@ exported with dynamic shapes keeps its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
-from torch.utils._pytree import tree_map_only
 
-from tilewright.core.errors import ConfigError, Error, FrontendError, UnsupportedError
+from tilewright.core.errors import Error, FrontendError, UnsupportedError
 from tilewright.frontends.torch.decompositions import decompositions
+from tilewright.frontends.torch.example_inputs import ExampleInputs
 from tilewright.frontends.torch.importer import Imported, import_fx
 from tilewright.frontends.torch.output_names import output_names
 from tilewright.frontends.torch.program.archive import read_archive
 from tilewright.frontends.torch.program.replay import SavedProgram
 from tilewright.frontends.torch.script.archive import read_script
 from tilewright.frontends.torch.script.module import ScriptModule
+from tilewright.frontends.torch.symbolic_shapes import Sizes
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.canonicalize.name_outputs import name_outputs
 
@@ -35,9 +38,16 @@ _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
 
 def import_torch(source: torch.nn.Module | ExportedProgram, inputs: Any = None) -> Graph:
-    """The graph of a module called with `inputs`, a tuple or a mapping by name."""
-    program = source if isinstance(source, ExportedProgram) else _export(source, inputs)
-    return _imported(program, type(source).__name__)
+    """The graph of a module called with `inputs`: tensors or types, in order or by name."""
+    name = type(source).__name__
+    if isinstance(source, ExportedProgram):
+        return _imported(source, name)
+    given = ExampleInputs.of(inputs)
+    if source.training:
+        raise UnsupportedError(
+            "torch.training", "the module is in training mode", help="call module.eval() first"
+        )
+    return _called(source, given, name)
 
 
 def import_saved(path: Path) -> Graph:
@@ -49,16 +59,22 @@ def import_saved(path: Path) -> Graph:
 
 def import_script(path: Path, inputs: Any) -> Graph:
     """The graph of a module that `torch.jit.save` has written, called with `inputs`."""
-    _check_given(inputs)
-    args, named = _arguments(inputs)
-    module = ScriptModule(read_script(path), named or len(args))
-    return _imported(_traced(module, *_distinct(args, named)), path.stem)
+    given = ExampleInputs.of(inputs)
+    module = ScriptModule(read_script(path), given.named or len(given.args))
+    return _called(module, given, path.stem)
 
 
-def _imported(program: ExportedProgram, name: str) -> Graph:
-    program = program.run_decompositions(decompositions())
+def _called(module: torch.nn.Module, given: ExampleInputs, name: str) -> Graph:
+    program = _traced(module, given.args, given.named, given.open_sizes())
+    return _imported(program, name, given)
+
+
+def _imported(program: ExportedProgram, name: str, given: ExampleInputs | None = None) -> Graph:
+    with _quiet():
+        program = program.run_decompositions(decompositions())
     _check_pure(program)
-    imported = import_fx(program.graph_module, _constants(program), name=name)
+    sizes = Sizes() if given is None else given.sizes(program)
+    imported = import_fx(program.graph_module, _constants(program), sizes, name)
     return name_outputs(imported.graph, _output_names(program, imported))
 
 
@@ -70,40 +86,15 @@ def _output_names(program: ExportedProgram, imported: Imported) -> list[str]:
     return [a or b for a, b in zip(given, imported.graph.outputs, strict=True)]
 
 
-def _export(module: torch.nn.Module, inputs: Any) -> ExportedProgram:
-    _check_given(inputs)
-    if module.training:
-        raise UnsupportedError(
-            "torch.training", "the module is in training mode", help="call module.eval() first"
-        )
-    return _traced(module, *_distinct(*_arguments(inputs)))
-
-
-def _check_given(inputs: Any) -> None:
-    if inputs is None:
-        raise ConfigError(
-            "torch.inputs",
-            "a module is compiled for example inputs, and none are given",
-            help="compile(module, inputs=(torch.zeros(1, 3, 224, 224),))",
-        )
-
-
-def _arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Inputs by place and by name."""
-    if isinstance(inputs, Mapping):
-        return (), dict(inputs)
-    return (tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)), {}
-
-
 def _traced(
     module: torch.nn.Module,
     args: tuple[Any, ...],
-    named: dict[str, Any],
-    open_sizes: Mapping[str, Any] | None = None,
+    named: Mapping[str, Any],
+    open_sizes: Any,
 ) -> ExportedProgram:
     try:
-        with torch.no_grad():
-            return torch.export.export(module, args, named, dynamic_shapes=open_sizes)
+        with torch.no_grad(), _quiet():
+            return torch.export.export(module, args, dict(named), dynamic_shapes=open_sizes)
     except Error:
         raise
     except Exception as error:  # the user's own code runs, and torch's
@@ -114,17 +105,12 @@ def _traced(
         ) from error
 
 
-def _distinct(args: Any, named: Any) -> Any:
-    """The inputs, no tensor twice: `torch.export` takes one that is given twice for one input."""
-    seen: set[int] = set()
-
-    def distinct(tensor: torch.Tensor) -> torch.Tensor:
-        if id(tensor) in seen:
-            return tensor.clone()
-        seen.add(id(tensor))
-        return tensor
-
-    return tree_map_only(torch.Tensor, distinct, (args, named))
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what torch warns of its own code, which users can do nothing about."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`isinstance.treespec, LeafSpec.` is deprecated")
+        yield
 
 
 def _first_line(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """Symbolic sizes: torch's are SymPy expressions, ours are index expressions.
 
-Sizes({"s0": const(4)}).of(x.shape[0])       # `s0 * 2` is then 8
+Sizes({"s0": 4}).of(x.shape[0])              # `s0 * 2` is then 8
+Sizes({"s0": Var("N")}).of(x.shape[0])       # and here `N * 2`
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _FUNCTIONS: dict[str, Callable[..., Expr]] = {
 
 
 class Sizes:
-    """Gives each symbolic size its expression; `fixed` are symbols whose value is known."""
+    """Gives each symbolic size its expression; `fixed` are symbols with a value or another name."""
 
-    def __init__(self, fixed: Mapping[str, int] | None = None) -> None:
+    def __init__(self, fixed: Mapping[str, int | Expr] | None = None) -> None:
         self.fixed = dict(fixed or {})
 
     def of(self, size: Any) -> Expr:
@@ -53,7 +54,7 @@ class Sizes:
             return const(int(e))
         if isinstance(e, sympy.Symbol):
             value = self.fixed.get(e.name)
-            return Var(e.name) if value is None else const(value)
+            return Var(e.name) if value is None else as_expr(value)
         items = [self._expr(a) for a in e.args]
         if isinstance(e, sympy.Add):
             return reduce(lambda a, b: a + b, items)

@@ -38,6 +38,16 @@ def parse_graph(
     return graph
 
 
+@refuses_deep_text
+def parse_type(text: str) -> Type:
+    """The type that `f32[N, 3]` spells."""
+    parser = _Parser(Cursor(text, ""), lambda op, values: NO_ATTRS, {})
+    type = parser.type()
+    if parser.cursor.now.kind != "end":
+        parser.cursor.fail(f"unexpected {parser.cursor.now.text!r} after the type")
+    return type
+
+
 def parse_attributes(text: str) -> dict[str, object]:
     """The values of `pads=[1, 1], strides=[2, 2]`."""
     return _Parser(Cursor(f"{text}}}", ""), lambda op, values: NO_ATTRS, {}).attributes()
