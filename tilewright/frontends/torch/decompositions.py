@@ -35,6 +35,7 @@ WHOLE = frozenset({"aten.scaled_dot_product_attention", "aten.linear"})
 FURTHER = (
     "addmv",
     "dist",
+    "rrelu_with_noise_backward",
 )
 FAMILIES = (
     arithmetic,

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tests.frontends.torch.eager import check_gradients, random
+from tests.frontends.torch.eager import check, check_gradients, random
 
 CONVOLUTIONS: dict[str, tuple[Callable[..., Tensor], list[tuple[int, ...]]]] = {
     "1d": (lambda x, w, b: F.conv1d(x, w, b, 2, 1), [(2, 4, 13), (6, 4, 3), (6,)]),
@@ -87,3 +88,39 @@ def test_running_statistics(training: bool) -> None:
 
     given = random(3, 4, 7), random(4, seed=1), random(4, seed=2), random(4, seed=3)
     check_gradients(normalized, *given)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("antialias", [False, True])
+def test_resizing(mode: str, corners: bool, antialias: bool) -> None:
+    given = {"mode": mode, "align_corners": corners, "antialias": antialias}
+    check_gradients(lambda x: F.interpolate(x, (7, 10), **given), random(2, 3, 4, 5))
+    check_gradients(lambda x: F.interpolate(x, (3, 4), **given), random(2, 3, 8, 9))
+
+
+def test_operators_that_resize() -> None:
+    aten = torch.ops.aten
+    dy = random(2, 3, 7, 10)
+    size = [2, 3, 4, 5]
+
+    def slopes(dy: Tensor) -> tuple[Tensor, ...]:
+        given = [7, 10], size
+        return (
+            aten.upsample_nearest2d_backward(dy, *given),
+            aten.upsample_bilinear2d_backward(dy, *given, False),
+            aten.upsample_bicubic2d_backward(dy, *given, True),
+        )
+
+    check(slopes, dy)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_samples_of_a_grid(mode: str, padding: str) -> None:
+    def sampled(x: Tensor, grid: Tensor) -> Tensor:
+        return F.grid_sample(x, grid.tanh() * 1.4, mode, padding, align_corners=False)
+
+    check_gradients(sampled, random(2, 3, 5, 6), random(2, 4, 7, 2, seed=1))
+    if mode != "bicubic":
+        check_gradients(sampled, random(2, 2, 3, 5, 4), random(2, 2, 3, 2, 3, seed=1))

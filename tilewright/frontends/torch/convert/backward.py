@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilewright.arith.expr import Expr
+from tilewright.arith.expr import Expr, as_expr
 from tilewright.autodiff.backward import full_like, pullback
 from tilewright.frontends.torch.context import (
     AtenCall,
@@ -24,7 +24,10 @@ from tilewright.frontends.torch.context import (
 from tilewright.frontends.torch.convert.attention import attention
 from tilewright.frontends.torch.convert.conv import convolution
 from tilewright.frontends.torch.convert.pool import adaptive_average, average_pool
+from tilewright.frontends.torch.convert.resize import CONVERTERS as RESIZES
+from tilewright.frontends.torch.convert.resize import grid_sample
 from tilewright.ops.reduction.reduce import ReduceAttrs
+from tilewright.ops.tensor.creation import FullAttrs
 from tilewright.ops.traced_value import Value
 
 
@@ -74,6 +77,26 @@ def adaptive_backward(c: TorchContext, n: AtenCall) -> Result:
     return of_data(adaptive_average, output_size=list(sizes))(c, n)
 
 
+def resized_backward(forward: Converter) -> Converter:
+    """Of images on another grid; that is linear, so that the images themselves are not given."""
+
+    def convert(c: TorchContext, n: AtenCall) -> Result:
+        t = c.type(n["grad_output"])
+        shape = tuple(as_expr(d) for d in n["input_size"])
+        image = ValueName(c.add(n, "full", attrs=FullAttrs(shape, 0.0, t.dtype)))
+        return pulled(c, n, forward, {**n.args, "self": image}, ["self"])[0]
+
+    return convert
+
+
+def grid_sample_backward(c: TorchContext, n: AtenCall) -> Result:
+    """By the image and the grid: those of which the mask asks for the gradient."""
+    names = ("input", "grid")
+    wrt = [name for name, wants in zip(names, n["output_mask"], strict=True) if wants]
+    found = dict(zip(wrt, pulled(c, n, grid_sample, n.args, wrt), strict=True))
+    return tuple(found.get(name) for name in names)
+
+
 def attention_backward(c: TorchContext, n: AtenCall) -> Result:
     """By queries, keys, values and mask: those of which gradients are asked for."""
     names = ("query", "key", "value", "attn_mask")
@@ -82,9 +105,16 @@ def attention_backward(c: TorchContext, n: AtenCall) -> Result:
     return tuple(found.get(name) for name in names)
 
 
+RESIZED = (
+    *("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d"),
+    *("upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d"),
+    *("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"),
+)
 CONVERTERS: dict[str, Converter] = {
     "aten.convolution_backward": convolution_backward,
     "tilewright.attention_backward": attention_backward,
+    **{f"aten.grid_sampler_{d}d_backward": grid_sample_backward for d in (2, 3)},
+    **{f"aten.{name}_backward": resized_backward(RESIZES[f"aten.{name}"]) for name in RESIZED},
     **{f"aten.avg_pool{d}d_backward": of_data(average_pool(d)) for d in (2, 3)},
     **{f"aten._adaptive_avg_pool{d}d_backward": adaptive_backward for d in (2, 3)},
 }

@@ -11,7 +11,7 @@ from torch import Tensor
 from tilewright.frontends.torch.decompose.places import scatter_reduce_row
 
 # How rows of a bag are joined, as torch numbers it.
-_SUM, _MEAN, _MAX = range(3)
+SUM, MEAN, MAX = range(3)
 # What torch adds to a norm that it divides by.
 _EPSILON = 1e-7
 
@@ -21,7 +21,7 @@ def embedding_bag(
     indices: Tensor,
     offsets: Tensor,
     scale_grad_by_freq: bool = False,
-    mode: int = _SUM,
+    mode: int = SUM,
     sparse: bool = False,
     per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False,
@@ -38,13 +38,13 @@ def embedding_bag(
     counted = indices != (padding_idx % weight.shape[0] if padding_idx >= 0 else padding_idx)
     sizes = torch.zeros(bags, dtype=indices.dtype, device=weight.device)
     sizes = sizes.index_add(0, bag, counted.to(indices.dtype))
-    if mode == _MAX:
+    if mode == MAX:
         return _greatest(rows, indices, (bag, counted, bags, sizes))
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
     rows = torch.where(counted.unsqueeze(1), rows, 0)
     total = weight.new_zeros([bags, weight.shape[1]]).index_add(0, bag, rows)
-    if mode == _MEAN:
+    if mode == MEAN:
         total = total / sizes.clamp_min(1).unsqueeze(1).to(total.dtype)
     return total, bag, sizes, sizes
 

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from tilewright.frontends.torch.decompose.backward import attention, pool
+from tilewright.frontends.torch.decompose.backward import (
+    attention,
+    distance,
+    embedding,
+    masks,
+    padding,
+    pool,
+    weight_norm,
+)
 
-FAMILIES = (attention, pool)
+FAMILIES = (attention, distance, embedding, masks, padding, pool, weight_norm)
