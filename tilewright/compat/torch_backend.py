@@ -12,24 +12,19 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
-import numpy as np
 import torch
 from torch.fx import GraphModule
 
-from tilewright.compat.torch_partition import (
-    Boxed,
-    is_fullgraph,
-    partitioned,
-    whole_in_eager,
-)
+from tilewright.compat.torch_call import Boxed, boxed_call
+from tilewright.compat.torch_partition import is_fullgraph, partitioned, whole_in_eager
 from tilewright.compat.torch_results import Results
 from tilewright.compat.torch_training import differentiated
 from tilewright.core.errors import ConfigError, Error
 from tilewright.driver.compile import compile
-from tilewright.frontends.torch.arrays import to_argument, to_tensor
-from tilewright.frontends.torch.draw_seed import drawn_seed
-from tilewright.frontends.torch.importer import Imported, import_fx, refusals, unbound_symbols
+from tilewright.frontends.torch.importer import import_fx, refusals, unbound_symbols
 from tilewright.frontends.torch.symbolic_shapes import Sizes
+
+_version = operator.attrgetter("_version")
 
 OPTIONS = (
     *("target", "threads", "precision", "tuned", "nearest_workload", "cache", "checks"),
@@ -68,16 +63,14 @@ class Variant:
         self,
         weights: Sequence[torch.Tensor],
         numbers: tuple[int, ...],
-        imported: Imported,
-        model: Callable[..., Any],
+        call: Boxed,
     ) -> None:
         self.weights = tuple(weights)
         self.numbers = numbers
-        self.imported = imported
-        self.model = model
+        self.call = call
         # Tensors of inference mode do not count.
         self._counting = [w for w in weights if not w.is_inference()]
-        self._versions = [w._version for w in self._counting]
+        self._versions = list(map(_version, self._counting))
 
     def same(self, weights: Sequence[torch.Tensor]) -> bool:
         """Whether these are its weights, whatever was written to them."""
@@ -85,9 +78,11 @@ class Variant:
 
     def fits(self, weights: Sequence[torch.Tensor], numbers: tuple[int, ...]) -> bool:
         """Whether these are the weights and numbers that it was compiled for."""
-        if numbers != self.numbers or not self.same(weights):
-            return False
-        return [w._version for w in self._counting] == self._versions
+        return (
+            numbers == self.numbers
+            and all(map(operator.is_, self.weights, weights))
+            and list(map(_version, self._counting)) == self._versions
+        )
 
     def changed(self) -> list[int]:
         """Which of its weights have been written to."""
@@ -126,6 +121,8 @@ class CompiledGraph:
         """The results for all arguments of the graph: weights, inputs and numbers."""
         if self.weights is None:
             self._sort(args, set(self._frozen(args)))
+        if self.results.is_all_computed:
+            return self._computed(args)
         kept = self.results.kept(args)
         return self.results.joined(kept, self._computed(args))
 
@@ -140,16 +137,7 @@ class CompiledGraph:
                 self.parts = self._split(error, args)
         if self.parts is not None:
             return self.parts(args)
-        given = [to_argument(args[i]) for i in self.inputs]
-        args.clear()
-        if variant.imported.takes_seed:
-            given.append(to_argument(drawn_seed(self.there)))
-        found = variant.model(*given)
-        results = iter(found if isinstance(found, tuple) else (found,))
-        return [
-            _result(kind, axes, results, self.there)
-            for kind, axes in zip(variant.imported.kinds, variant.imported.axes, strict=True)
-        ]
+        return variant.call(args)
 
     def _split(self, error: Error, args: Sequence[Any]) -> Boxed:
         """The parts of a graph that cannot be compiled whole, for which `error` was raised."""
@@ -176,7 +164,7 @@ class CompiledGraph:
     def _variant(self, args: Sequence[Any]) -> Variant:
         assert self.weights is not None
         weights = [args[i] for i in self.weights]
-        fixed = self._numbers(args)
+        fixed = self._numbers(args) if self.unbound else {}
         numbers = tuple(fixed.values())
         for variant in self.variants:
             if variant.fits(weights, numbers):
@@ -185,14 +173,12 @@ class CompiledGraph:
         if changed:  # what has been written to will be again: it is an input from now on
             self._sort(args, {w for i, w in enumerate(self.weights) if i not in changed})
             weights = [args[i] for i in self.weights]
-        made = self._compiled(weights, fixed)
+        made = self._compiled(weights, fixed, args)
         self.variants.append(made)
         return made
 
     def _numbers(self, args: Sequence[Any]) -> dict[str, int]:
         """The values of symbols that are numbers of their own, and no sizes of inputs."""
-        if not self.unbound:
-            return {}
         found = {}
         for node, value in zip(self.graph.graph.find_nodes(op="placeholder"), args, strict=True):
             known = node.meta.get("val")
@@ -200,7 +186,9 @@ class CompiledGraph:
                 found[str(known.node.expr)] = int(value)
         return {symbol: found[symbol] for symbol in self.unbound}
 
-    def _compiled(self, weights: Sequence[torch.Tensor], fixed: Mapping[str, int]) -> Variant:
+    def _compiled(
+        self, weights: Sequence[torch.Tensor], fixed: Mapping[str, int], args: Sequence[Any]
+    ) -> Variant:
         assert self.weights is not None
         constants = {self.names[i]: w for i, w in zip(self.weights, weights, strict=True)}
         imported = import_fx(
@@ -210,7 +198,8 @@ class CompiledGraph:
         if imported.graph.outputs:
             target = "native" if self.there is None else "cuda"
             model = compile(imported.graph, **{"target": target, **self.options})
-        return Variant(weights, tuple(fixed.values()), imported, model)
+        call = boxed_call(imported, model, args, self.inputs, self.there)
+        return Variant(weights, tuple(fixed.values()), call)
 
 
 def _nothing(*arrays: Any) -> tuple[Any, ...]:
@@ -220,20 +209,3 @@ def _nothing(*arrays: Any) -> tuple[Any, ...]:
 def _is_weight(value: Any) -> bool:
     """Whether an argument is a parameter or buffer, which Dynamo marks as staying where it is."""
     return isinstance(value, torch.nn.Parameter) or hasattr(value, "_dynamo_static_input_type")
-
-
-def _result(
-    kind: type | None, axes: Sequence[int] | None, results: Any, there: torch.device | None
-) -> Any:
-    """A result of the kind that torch expects, `there` if that is a GPU."""
-    if kind is None:
-        return None
-    found = next(results)
-    if kind is int:
-        return int(found) if isinstance(found, torch.Tensor) else int(np.asarray(found))
-    tensor = found if isinstance(found, torch.Tensor) else to_tensor(found)
-    if there is not None and not tensor.is_cuda:
-        tensor = tensor.to(there)
-    if kind is complex:
-        tensor = torch.view_as_complex(tensor)
-    return tensor if axes is None else tensor.permute(*np.argsort(axes).tolist())

@@ -19,13 +19,13 @@ from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
+from tilewright.compat.torch_call import Boxed
 from tilewright.core.errors import Error
 from tilewright.frontends.torch.importer import unbound_symbols
 
 PREFIX = "compiled_"
 """How the names of compiled parts begin in the graph that calls them."""
 
-Boxed = Callable[[list[Any]], list[Any]]
 _said: set[str] = set()
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -46,6 +47,11 @@ class Results:
         output.args = ((*computed, *targets.values()),)
         written = tuple(places[node] for node in targets)
         return cls(GraphModule(module, graph), arguments, written)
+
+    @cached_property
+    def is_all_computed(self) -> bool:
+        """Whether nothing is handed on or written to."""
+        return not self.written and all(i is None for i in self.arguments)
 
     def kept(self, args: Sequence[Any]) -> dict[int, Any]:
         """The arguments of a call that `joined` needs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,20 @@ def to_argument(tensor: torch.Tensor) -> np.ndarray | torch.Tensor:
     if not tensor.is_cuda:
         return to_array(tensor)
     return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
+def argument_reader(like: torch.Tensor) -> Callable[[torch.Tensor], np.ndarray | torch.Tensor]:
+    """The quickest `to_argument` for tensors of the type, layout and device of this one."""
+    is_plain = type(like) in (torch.Tensor, torch.nn.Parameter) and like.layout == torch.strided
+    known_to_numpy = not like.is_complex() and like.dtype != torch.bfloat16
+    return _plain_array if is_plain and known_to_numpy and like.is_cpu else to_argument
+
+
+def _plain_array(tensor: torch.Tensor) -> np.ndarray:
+    """An array that may have strides. Only what has to be detached or negated first is."""
+    is_other = tensor.requires_grad or tensor.is_neg()
+    found: np.ndarray = tensor.numpy(force=True) if is_other else tensor.numpy()
+    return found
 
 
 def _whole(tensor: torch.Tensor) -> torch.Tensor:

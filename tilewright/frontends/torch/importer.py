@@ -365,14 +365,17 @@ def _finished(state: _Import, node: Node) -> Imported:
     g.loc = place_of(node)
     for item in _results(node):
         value = state.values[item] if isinstance(item, Node) else item
-        axes.append(_memory_order(state, item) if isinstance(value, str) else None)
-        if axes[-1] is not None:
-            value = g.add("transpose", value, attrs=TransposeAttrs(axes[-1]), name="output")
+        order = _memory_order(state, item) if isinstance(value, str | ComplexValue) else None
+        axes.append(order)
+        if isinstance(value, str) and order is not None:
+            value = _transposed(g, value, order)
             computed.add(value)
         if value is None:
             kinds.append(None)
         elif isinstance(value, ComplexValue):
             kinds.append(complex)
+            if order is not None:
+                value = ComplexValue(*(_transposed(g, x, order) for x in (value.re, value.im)))
             names.append(interleaved(g, value))
         elif isinstance(value, str):
             kinds.append(torch.Tensor)
@@ -389,6 +392,10 @@ def _results(output: Node) -> Sequence[Any]:
     """What a graph gives."""
     (given,) = output.args
     return given if isinstance(given, list | tuple) else [given]
+
+
+def _transposed(g: GraphBuilder, value: str, axes: tuple[int, ...]) -> str:
+    return g.add("transpose", value, attrs=TransposeAttrs(axes), name="output")
 
 
 def _memory_order(state: _Import, node: Node) -> tuple[int, ...] | None:
