@@ -20,6 +20,15 @@ from tilewright.ops.conv import (
     winograd,
 )
 from tilewright.ops.elementwise import activation, arithmetic, divisor, logic
+from tilewright.ops.elementwise.special import (
+    airy,
+    bessel,
+    chebyshev,
+    error_function,
+    gamma,
+    incomplete_gamma,
+    modified_bessel,
+)
 from tilewright.ops.gradient import rules
 from tilewright.ops.image import grid_sample, non_max_suppression, resize, roi
 from tilewright.ops.linalg import determinant, dft, einsum, matmul
@@ -52,8 +61,11 @@ from tilewright.ops.tensor import (
 
 FAMILIES = (
     activation,
+    airy,
     fused_attention,
     attention,
+    bessel,
+    chebyshev,
     col2im,
     channel_norm,
     conditional,
@@ -63,18 +75,22 @@ FAMILIES = (
     deformable_im2col,
     determinant,
     divisor,
+    error_function,
     einsum,
     arithmetic,
     dft,
     creation,
+    gamma,
     grid_sample,
     group_conv,
+    incomplete_gamma,
     indexing,
     manipulation,
     bind_dim,
     logic,
     loop,
     matmul,
+    modified_bessel,
     mt19937,
     nonzero,
     norm,

@@ -26,6 +26,7 @@ from tilewright.frontends.torch.convert import (
     resize,
     shape,
     slicing,
+    special,
     windows,
 )
 
@@ -45,6 +46,7 @@ FAMILIES = (
     resize,
     shape,
     slicing,
+    special,
     windows,
 )
 

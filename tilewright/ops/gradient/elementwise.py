@@ -188,4 +188,9 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("bit_shift", "nonzero_divisor"), flat),
 }
 
-NO_GRADIENT = {"bitcast": "bits that are read as another type have no slope"}
+_ANOTHER = "its slope is another function, which is not offered"
+NO_GRADIENT = {
+    "airy_ai": _ANOTHER,
+    "bitcast": "bits that are read as another type have no slope",
+    "chebyshev": _ANOTHER,
+}

@@ -1,0 +1,1 @@
+"""Special functions: gamma, error, Bessel and Airy functions, orthogonal polynomials."""
