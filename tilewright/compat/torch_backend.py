@@ -21,8 +21,8 @@ from tilewright.compat.torch_results import Results
 from tilewright.compat.torch_training import differentiated
 from tilewright.core.errors import ConfigError, Error
 from tilewright.driver.compile import compile
-from tilewright.frontends.torch.importer import import_fx, refusals, unbound_symbols
-from tilewright.frontends.torch.symbolic_shapes import Sizes
+from tilewright.frontends.torch.importer import import_fx, refusals
+from tilewright.frontends.torch.symbolic_shapes import Sizes, unbound_symbols
 
 _version = operator.attrgetter("_version")
 

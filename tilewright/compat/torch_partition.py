@@ -21,7 +21,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 from tilewright.compat.torch_call import Boxed
 from tilewright.core.errors import Error
-from tilewright.frontends.torch.importer import unbound_symbols
+from tilewright.frontends.torch.symbolic_shapes import unbound_symbols
 
 PREFIX = "compiled_"
 """How the names of compiled parts begin in the graph that calls them."""

@@ -8,8 +8,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from tests.frontends.torch.eager import Function, check, imported, random
 from tilewright.core.errors import UnsupportedError
-from tilewright.frontends.torch.importer import import_fx, unbound_symbols
-from tilewright.frontends.torch.symbolic_shapes import Sizes
+from tilewright.frontends.torch.importer import import_fx
+from tilewright.frontends.torch.symbolic_shapes import Sizes, unbound_symbols
 from tilewright.ops.interpret import run_graph
 
 

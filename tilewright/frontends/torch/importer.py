@@ -152,20 +152,6 @@ def _stand_in(state: _Import, node: Node, value: Any) -> Any:
     raise UnsupportedError("torch.graph", f"{node.target} is a {type(value).__name__}")
 
 
-def unbound_symbols(module: GraphModule) -> list[str]:
-    """The symbols of which no dimension of an input says the value."""
-    sizes, bound = Sizes(), set()
-    seen: dict[str, None] = {}
-    for node in module.graph.find_nodes(op="placeholder"):
-        value = node.meta.get("val")
-        for dim in value.shape if isinstance(value, torch.Tensor) else [value]:
-            if isinstance(dim, torch.SymInt):
-                seen |= dict.fromkeys(sorted(s.name for s in dim.node.expr.free_symbols))
-                if isinstance(value, torch.Tensor):
-                    bound.add(sizes.symbol(dim))
-    return [symbol for symbol in seen if symbol not in bound]
-
-
 def _placeholder(state: _Import, node: Node) -> Any:
     value = node.meta.get("val")
     if node.name in state.constants:

@@ -12,6 +12,7 @@ from typing import Any
 
 import sympy
 import torch
+from torch.fx import GraphModule
 
 from tilewright.arith.expr import Expr, Var, as_expr, as_int, ceildiv, const, maximum, minimum
 from tilewright.arith.simplify import simplify
@@ -63,6 +64,20 @@ class Sizes:
         if isinstance(e, sympy.Pow):
             return _power(e, items)
         return _function(e)(*items)
+
+
+def unbound_symbols(module: GraphModule) -> list[str]:
+    """The symbols of which no dimension of an input says the value."""
+    sizes, bound = Sizes(), set()
+    seen: dict[str, None] = {}
+    for node in module.graph.find_nodes(op="placeholder"):
+        value = node.meta.get("val")
+        for dim in value.shape if isinstance(value, torch.Tensor) else [value]:
+            if isinstance(dim, torch.SymInt):
+                seen |= dict.fromkeys(sorted(s.name for s in dim.node.expr.free_symbols))
+                if isinstance(value, torch.Tensor):
+                    bound.add(sizes.symbol(dim))
+    return [symbol for symbol in seen if symbol not in bound]
 
 
 def _function(e: sympy.Expr) -> Callable[..., Expr]:
