@@ -23,7 +23,6 @@ from functools import partial
 from pathlib import Path
 
 import figure_tables
-import opinfo_tables
 import sweep_tables
 from readme import speed
 
@@ -40,7 +39,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "index-checks": figure_tables.index_checks,
     "metaschedule": figure_tables.metaschedule,
     "mlp-memory": figure_tables.mlp_memory,
-    "opinfo": opinfo_tables.opinfo,
     "recurrent": figure_tables.recurrent,
     "recurrent-before": figure_tables.recurrent_before,
     "revisions": figure_tables.revisions,
