@@ -119,3 +119,47 @@ def test_several_batches_of_a_dynamic_module(compiled: list[Graph]) -> None:
         found = gradients(made, x)
         torch.testing.assert_close(found, gradients(module, x), rtol=1e-4, atol=1e-5)
     assert len(compiled) == 2
+
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": lambda p: torch.optim.SGD(p, 0.1),
+    "nesterov": lambda p: torch.optim.SGD(
+        p, 0.1, momentum=0.9, nesterov=True, weight_decay=0.01, foreach=True
+    ),
+    "adam": lambda p: torch.optim.Adam(p, 0.01, foreach=True),
+    "adamw": lambda p: torch.optim.AdamW(p, 0.01, weight_decay=0.1),
+    "amsgrad": lambda p: torch.optim.AdamW(p, 0.01, amsgrad=True, foreach=True),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, 0.01, momentum=0.5),
+}
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_steps_with_the_optimizer_inside(kind: str, compiled: list[Graph]) -> None:
+    def trained(wrapped: Callable[..., Any]) -> list[torch.Tensor]:
+        torch.manual_seed(1)
+        module = nn.Sequential(nn.Linear(5, 9), nn.Tanh(), nn.LayerNorm(9), nn.Linear(9, 4))
+        optimizer = OPTIMIZERS[kind](module.parameters())
+
+        def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(module(x), y)
+            loss.backward()
+            nn.utils.clip_grad_norm_(module.parameters(), 0.1)
+            optimizer.step()
+            return loss.detach()
+
+        called = wrapped(step)
+        found = []
+        for i in range(3):
+            found.append(called(random(6, 5, seed=i), torch.arange(6) % 4))
+            if i == 1:  # the first step makes the optimizer's state
+                count.append(len(compiled))
+        return [*found, *(p.detach() for p in module.parameters())]
+
+    count: list[int] = []
+    theirs = trained(lambda step: step)
+    ours = trained(
+        lambda step: torch.compile(step, backend=tilewright, options={"fallback": False})
+    )
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    assert count[-1] == len(compiled), "a later step compiles nothing"
