@@ -12,6 +12,9 @@ from torch.testing._comparison import default_tolerances
 ANY_OF_EQUALS = {"kthvalue", "topk"}
 """Operators that also say where elements are, of equal ones any: torch promises no order."""
 
+FARTHER = 1.5
+"""Results whose largest error is so many times eager's are as exact as those."""
+
 
 def differences(
     found: Sequence[Any], right: Sequence[Any], allowed: tuple[float, float] = (0.0, 0.0)
@@ -30,6 +33,26 @@ def differences(
         except (AssertionError, ValueError, TypeError) as error:
             return f"result {number}: {' '.join(str(error).split())}"
     return ""
+
+
+def is_as_exact(found: Sequence[Any], right: Sequence[Any], exact: Sequence[Any]) -> bool:
+    """Whether no float is much farther off those of `exact`, in f64, than the worst of `right`."""
+    if not len(found) == len(right) == len(exact):
+        return False
+    for ours, theirs, wide in zip(found, right, exact, strict=True):
+        if not (ours.is_floating_point() or ours.is_complex()):
+            if not is_same([ours], [theirs]):
+                return False
+            continue
+        if (ours.shape, ours.dtype) != (theirs.shape, theirs.dtype) or wide.shape != ours.shape:
+            return False
+        is_number = torch.isfinite(theirs)
+        if not torch.equal(is_number, torch.isfinite(ours)) or not is_number.any():
+            return False
+        off, usual = ((t.to(wide.dtype) - wide).abs()[is_number].max() for t in (ours, theirs))
+        if not off <= FARTHER * usual:
+            return False
+    return True
 
 
 def pointed_at(sample: Any, results: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -69,6 +69,18 @@ def copied(tree: Any) -> Any:
     return tree_map(lambda leaf: _copy(leaf) if isinstance(leaf, torch.Tensor) else leaf, tree)
 
 
+def in_f64(tree: Any) -> Any:
+    """The same arguments, floats and complex numbers of 64 bits a part."""
+    return tree_map(lambda leaf: _widened(leaf) if isinstance(leaf, torch.Tensor) else leaf, tree)
+
+
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return tensor
+    wide = tensor.detach().to(torch.complex128 if tensor.is_complex() else torch.float64)
+    return wide.requires_grad_(tensor.requires_grad)
+
+
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
     plain = tensor.detach()
     if tensor.layout != torch.strided or tensor.is_conj() or tensor.is_neg():

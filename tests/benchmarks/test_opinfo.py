@@ -146,6 +146,18 @@ def test_results_may_differ_by_the_tolerances_of_their_own_types(compare: Module
     assert compare.differences(near[:1], right) == "1 results for 2"
 
 
+def test_results_may_be_as_far_from_f64_as_eagers_are(compare: ModuleType) -> None:
+    import torch
+
+    exact = [torch.tensor([1.0, 2.0], dtype=torch.float64)]
+    right = [torch.tensor([1.0, 2.1])]
+    assert compare.is_as_exact([torch.tensor([1.1, 2.0])], right, exact)
+    assert not compare.is_as_exact([torch.tensor([1.2, 2.0])], right, exact)
+    assert not compare.is_as_exact([torch.tensor([torch.nan, 2.0])], right, exact)
+    assert not compare.is_as_exact([torch.tensor([1.0, 2.0, 3.0])], right, exact)
+    assert not compare.is_as_exact([torch.tensor([1])], [torch.tensor([2])], [torch.tensor([1])])
+
+
 def test_of_equal_elements_any_may_be_named(compare: ModuleType) -> None:
     import torch
 

@@ -35,6 +35,10 @@ def test_functions(dtype: torch.dtype, name: str) -> None:
     check(getattr(torch, name), Z.to(dtype), rtol=2e-5, atol=1e-5)
 
 
+def test_ones_on_a_diagonal_are_real() -> None:
+    check(lambda a: (a @ torch.eye(5, dtype=a.dtype), torch.eye(2, 3, dtype=a.dtype)), Z)
+
+
 BINARY: list[Callable[..., Any]] = [
     torch.add, torch.sub, torch.mul, torch.div, torch.eq, torch.ne, torch.pow, torch.vdot,
     torch.logical_and, lambda a, b: torch.add(a, b, alpha=2 - 1j), lambda a, b: a == a,

@@ -122,6 +122,7 @@ def test_angles() -> None:
     signs = [(y, x) for y in (-1.5, 0.0, 2.0) for x in (-3.0, 0.0, 0.5)]
     y, x = (torch.tensor(list(column)) for column in zip(*signs, strict=True))
     check(torch.atan2, y, x)
+    check(torch.atan2, EDGES[:, None], EDGES)
 
 
 def test_clamps() -> None:

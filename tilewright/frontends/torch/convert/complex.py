@@ -67,7 +67,7 @@ _MOVES = (
     ),
     *("_unsafe_index_put", "index_copy", "index_add", "where", "masked_fill", "clone", "alias"),
     *("detach", "lift_fresh_copy", "lift_fresh", "contiguous", "positive", "full", "full_like"),
-    *("fill", "scalar_tensor", "empty", "empty_permuted", "eye", "sum", "mean", "cumsum", "rot90"),
+    *("fill", "scalar_tensor", "empty", "empty_permuted", "sum", "mean", "cumsum", "rot90"),
     *("masked_scatter", "take", "stack", "as_strided_scatter", "diagonal_scatter", "narrow"),
 )
 
@@ -117,6 +117,13 @@ def _part_of(
         real = real_dtype(n.dtype)
         return ValueName(expanded(c, n, c.constant(0, real), c.type(value).shape))
     return 0
+
+
+def without_imaginary(c: TorchContext, n: AtenCall) -> Any:
+    """What is made of no elements has an imaginary part of zeros."""
+    re = str(converter(n.op, n.loc)(c, _part(c, n, False)))
+    zero = c.constant(0, real_dtype(n.dtype))
+    return ComplexValue(re, expanded(c, n, zero, c.type(re).shape))
 
 
 def converted(c: TorchContext, n: AtenCall) -> Any:
@@ -268,6 +275,7 @@ CONVERTERS: dict[str, ComplexConverter] = {
     **complex_products.CONVERTERS,
     **fft.COMPLEX_CONVERTERS,
     **{f"aten.{name}": moved for name in _MOVES},
+    "aten.eye": without_imaginary,
     **{f"aten.{name}": function(formula) for name, formula in FUNCTIONS.items()},
     **{f"aten.{name}": converted for name in ("_to_copy", "to")},
     "prims.convert_element_type": converted,

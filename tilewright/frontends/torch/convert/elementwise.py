@@ -7,12 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.core.dtypes import BOOL, F32
+from tilewright.frontends.torch.complex_math import angle
 from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext, ValueName
+from tilewright.frontends.torch.convert.division import truncated
 from tilewright.frontends.torch.convert.shape import expanded
 from tilewright.frontends.torch.convert.whole_power import whole_power
+from tilewright.frontends.torch.convert.widened import widened
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ops.elementwise.activation import AlphaAttrs, GeluAttrs, HardSigmoidAttrs
-from tilewright.ops.elementwise.arithmetic import ModAttrs
+from tilewright.ops.traced_value import TracedValue
 
 MAX_POWER_OF_TEN = 308
 """The greatest exponent of ten that a number of Python holds."""
@@ -86,46 +89,9 @@ def reverse_subtract(c: TorchContext, n: AtenCall) -> Result:
     return c.add(n, "sub", b, a)
 
 
-def divide(c: TorchContext, n: AtenCall) -> Result:
-    """The quotient, as it is, truncated or rounded down."""
-    return _divide(c, n, n.get("rounding_mode"))
-
-
-def _division(c: TorchContext, n: AtenCall) -> tuple[str, str]:
-    """Dividend and divisor; of integers a divisor that may be 0 is checked, as in eager mode."""
-    a, b = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
-    if n.dtype.is_integer and (isinstance(n["other"], ValueName) or n["other"] == 0):
-        b = c.add(n, "nonzero_divisor", b)
-    return a, b
-
-
-def _divide(c: TorchContext, n: AtenCall, mode: str | None) -> str:
-    a, b = _division(c, n)
-    if mode == "floor":
-        if n.dtype.is_float:
-            return c.add(n, "floor", c.add(n, "div", a, b))
-        a = c.add(n, "sub", a, c.add(n, "mod", a, b, attrs=ModAttrs()))
-    y = c.add(n, "div", a, b)
-    return _truncated(c, n, y) if mode == "trunc" and n.dtype.is_float else y
-
-
-def _truncated(c: TorchContext, n: AtenCall, x: str) -> str:
-    negative = c.add(n, "less", x, c.constant(0, n.dtype))
-    return c.add(n, "where", negative, c.add(n, "ceil", x), c.add(n, "floor", x))
-
-
 def truncate(c: TorchContext, n: AtenCall) -> Result:
     """Rounded toward zero."""
-    return n["self"] if n.dtype.is_integer else _truncated(c, n, n["self"])
-
-
-def remainder(is_fmod: bool) -> Converter:
-    """With the sign of the dividend (`fmod`) or of the divisor."""
-
-    def convert(c: TorchContext, n: AtenCall) -> Result:
-        return c.add(n, "mod", *_division(c, n), attrs=ModAttrs(is_fmod))
-
-    return convert
+    return truncated(c, n, n["self"])
 
 
 def power(c: TorchContext, n: AtenCall) -> Result:
@@ -216,19 +182,9 @@ def softplus(c: TorchContext, n: AtenCall) -> Result:
 
 
 def atan2(c: TorchContext, n: AtenCall) -> Result:
-    """The angle of the point (other, self), from the quadrant it lies in."""
-    y, x = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
-    zero = c.constant(0, n.dtype)
-    left = c.add(n, "less", x, zero)
-    turn = c.add(n, "where", c.add(n, "less", y, zero), *_numbers(c, n, -math.pi, math.pi))
-    angle = c.add(n, "atan", c.add(n, "div", y, x))
-    angle = c.add(n, "where", left, c.add(n, "add", angle, turn), angle)
-    half = c.add(n, "mul", c.add(n, "sign", y), c.constant(math.pi / 2, n.dtype))
-    return c.add(n, "where", c.add(n, "equal", x, zero), half, angle)
-
-
-def _numbers(c: TorchContext, n: AtenCall, *values: float) -> list[str]:
-    return [c.constant(value, n.dtype) for value in values]
+    """The angle of the point (other, self)."""
+    y, x = (TracedValue(c.g, c.operand(n, n[name], n.dtype)) for name in ("self", "other"))
+    return angle(y, x).name
 
 
 _SAME_NAME = (
@@ -257,18 +213,13 @@ CONVERTERS: dict[str, Converter] = {
     "aten.mul": binary("mul", "and"),
     "aten.maximum": binary("max", "or"),
     "aten.minimum": binary("min", "and"),
-    "aten.div": divide,
-    "aten.true_divide": divide,
-    "aten.floor_divide": lambda c, n: _divide(c, n, "floor"),
-    "aten.fmod": remainder(True),
-    "aten.remainder": remainder(False),
     "aten.pow": power,
-    "aten.exp2": exp2,
-    "aten.log2": scaled_log(2),
-    "aten.log10": scaled_log(10),
-    "aten.log1p": log1p,
-    "aten.expm1": expm1,
-    "aten.atan2": atan2,
+    "aten.exp2": widened(exp2),
+    "aten.log2": widened(scaled_log(2)),
+    "aten.log10": widened(scaled_log(10)),
+    "aten.log1p": widened(log1p),
+    "aten.expm1": widened(expm1),
+    "aten.atan2": widened(atan2),
     "aten.clamp": clamp,
     "aten.clamp_min": clamp,
     "aten.clamp_max": clamp,

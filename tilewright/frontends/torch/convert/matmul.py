@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewright.arith.expr import const
 from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
+from tilewright.frontends.torch.convert.widened import is_narrow
 
 
 def product(first: str, second: str) -> Converter:
@@ -12,17 +13,23 @@ def product(first: str, second: str) -> Converter:
 
 
 def _scaled(c: TorchContext, n: AtenCall, value: str, factor: float) -> str:
-    return value if factor == 1 else c.add(n, "mul", value, c.constant(factor, n.dtype))
+    return value if factor == 1 else c.add(n, "mul", value, c.constant(factor, c.type(value).dtype))
 
 
 def added(first: str, second: str) -> Converter:
-    """`beta * self + alpha * (first @ second)`, leaving out what does nothing."""
+    """`beta * self + alpha * (first @ second)`, leaving out what does nothing.
+
+    With factors other than 1 a product of 16-bit floats is not rounded before it is added.
+    """
 
     def convert(c: TorchContext, n: AtenCall) -> Result:
-        y = _scaled(c, n, c.add(n, "matmul", n[first], n[second]), n["alpha"])
-        if n["beta"] == 0:
-            return y
-        return c.add(n, "add", y, _scaled(c, n, n["self"], n["beta"]))
+        is_wide = is_narrow(n.dtype) and not {n["alpha"], n["beta"]} <= {0, 1}
+        product = c.add(n, "matmul_f32out" if is_wide else "matmul", n[first], n[second])
+        y = _scaled(c, n, product, n["alpha"])
+        if n["beta"] != 0:
+            other = c.cast(n, n["self"], c.type(y).dtype)
+            y = c.add(n, "add", y, _scaled(c, n, other, n["beta"]))
+        return c.cast(n, y, n.dtype)
 
     return convert
 

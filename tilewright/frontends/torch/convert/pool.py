@@ -10,6 +10,7 @@ from tilewright.arith.expr import as_expr, as_int, const, product
 from tilewright.core.dtypes import I64
 from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
 from tilewright.frontends.torch.convert.conv import numbers
+from tilewright.frontends.torch.convert.widened import widened
 from tilewright.ops.conv.pool import AveragePoolAttrs, PoolAttrs, PoolIndicesAttrs
 from tilewright.ops.elementwise.arithmetic import ModAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
@@ -72,13 +73,19 @@ def _batched(c: TorchContext, n: AtenCall, rank: int) -> tuple[str, bool]:
 
 def adaptive_average(c: TorchContext, n: AtenCall) -> Result:
     """Means of windows that share out each axis as evenly as they can."""
+    sizes = [as_int(as_expr(v)) for v in n["output_size"]]
+    if any(size != 1 for size in sizes):
+        return _shared_out(c, n)
+    first = c.type(n["self"]).rank - len(sizes)
+    axes = ReduceAttrs(tuple(range(first, first + len(sizes))), keepdims=True)
+    return c.add(n, "reduce_mean", n["self"], attrs=axes)
+
+
+@widened
+def _shared_out(c: TorchContext, n: AtenCall) -> str:
     x: str = n["self"]
     sizes = [as_int(as_expr(v)) for v in n["output_size"]]
-    rank = len(sizes)
-    first = c.type(x).rank - rank
-    if all(size == 1 for size in sizes):
-        axes = ReduceAttrs(tuple(range(first, first + rank)), keepdims=True)
-        return c.add(n, "reduce_mean", x, attrs=axes)
+    first = c.type(x).rank - len(sizes)
     for i, size in enumerate(sizes):
         old = as_int(c.type(x).shape[first + i])
         if old is None or size is None:

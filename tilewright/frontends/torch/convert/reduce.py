@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tilewright.arith.expr import Expr, as_expr, const
-from tilewright.core.dtypes import BOOL, F32, I64, U8
+from tilewright.core.dtypes import BOOL, I64, U8
 from tilewright.frontends.torch.context import (
     AtenCall,
     Converter,
@@ -14,6 +14,7 @@ from tilewright.frontends.torch.context import (
     axes_of,
     axis_of,
 )
+from tilewright.frontends.torch.convert.widened import widened
 from tilewright.ops.reduction.cumulative import ScanAttrs
 from tilewright.ops.reduction.cumulative_extreme import CumulativeExtremeAttrs
 from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
@@ -120,16 +121,6 @@ def scan(op: str) -> Converter:
     return convert
 
 
-def log_scan(c: TorchContext, n: AtenCall) -> Result:
-    """The running logarithm of the sum of exponentials, 16-bit types in f32."""
-    x: str = n["self"]
-    if not n.type.rank:
-        return x
-    wide = F32 if n.dtype.bits < F32.bits else n.dtype
-    attrs = ScanAttrs(axis_of(n["dim"], n.type.rank))
-    return c.cast(n, c.add(n, "cumlogsumexp", c.cast(n, x, wide), attrs=attrs), n.dtype)
-
-
 def extreme_so_far(largest: bool) -> Converter:
     """The greatest or least element so far, and where it stands."""
 
@@ -188,10 +179,10 @@ CONVERTERS: dict[str, Converter] = {
     "aten.min": extreme("min"),
     "aten.var": variance,
     "aten.var_mean": variance_and_mean,
-    "aten.linalg_vector_norm": norm,
-    "aten.cumsum": scan("cumsum"),
-    "aten.cumprod": scan("cumprod"),
-    "aten.logcumsumexp": log_scan,
+    "aten.linalg_vector_norm": widened(norm),
+    "aten.cumsum": widened(scan("cumsum")),
+    "aten.cumprod": widened(scan("cumprod")),
+    "aten.logcumsumexp": widened(scan("cumlogsumexp")),
     "aten.cummax": extreme_so_far(True),
     "aten.cummin": extreme_so_far(False),
     "aten.topk": topk,

@@ -42,6 +42,18 @@ def angle(x: Tensor) -> Tensor:
     return torch.where(x.isnan(), x, torch.where(x < 0, math.pi, 0).to(x.dtype))
 
 
+def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """A product added, rounded once."""
+    a, b, c = promoted(x, tensor1, tensor2)
+    return (widened(a) + value * widened(b) * widened(c)).to(a.dtype)
+
+
+def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """A quotient added, rounded once."""
+    a, b, c = promoted(x, tensor1, tensor2)
+    return (widened(a) + value * widened(b) / widened(c)).to(a.dtype)
+
+
 def addbmm(
     x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:
@@ -77,6 +89,8 @@ DECOMPOSITIONS: dict[str, Callable[..., Any]] = {
     "aten.fmin.default": fmin,
     "aten.hypot.default": hypot,
     "aten.angle.default": angle,
+    "aten.addcmul.default": addcmul,
+    "aten.addcdiv.default": addcdiv,
     "aten.addbmm.default": addbmm,
     "aten._trilinear.default": trilinear,
 }
