@@ -31,7 +31,7 @@ from tilewright.ops.elementwise.special import (
 )
 from tilewright.ops.gradient import rules
 from tilewright.ops.image import grid_sample, non_max_suppression, resize, roi
-from tilewright.ops.linalg import determinant, dft, einsum, matmul
+from tilewright.ops.linalg import cholesky, determinant, dft, einsum, lu, matmul, solve_triangular
 from tilewright.ops.op import Op
 from tilewright.ops.random import mt19937, philox
 from tilewright.ops.recurrent import layers
@@ -66,6 +66,7 @@ FAMILIES = (
     attention,
     bessel,
     chebyshev,
+    cholesky,
     col2im,
     channel_norm,
     conditional,
@@ -89,6 +90,7 @@ FAMILIES = (
     bind_dim,
     logic,
     loop,
+    lu,
     matmul,
     modified_bessel,
     mt19937,
@@ -111,6 +113,7 @@ FAMILIES = (
     scatter,
     slicing,
     softmax,
+    solve_triangular,
     topk,
     topk_rows,
     non_max_suppression,

@@ -20,11 +20,11 @@ def traced(function: Function, *inputs: object) -> GraphModule:
 
 def test_an_unknown_operator_is_named_with_its_place() -> None:
     with pytest.raises(UnsupportedError) as caught:
-        imported(lambda x: torch.linalg.inv(x), random(3, 3))
+        imported(torch.geqrf, random(3, 3))
     text = str(caught.value)
-    assert "the operator aten.linalg_inv_ex.default is not supported" in text
+    assert "the operator aten.geqrf.default is not supported" in text
     assert "test_importer.py" in text or "eager.py" in text
-    assert "node linalg_inv_ex" in text
+    assert "node geqrf" in text
 
 
 def test_results_that_are_inputs_or_the_same_twice() -> None:

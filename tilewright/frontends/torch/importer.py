@@ -32,6 +32,7 @@ from tilewright.frontends.torch.context import AtenCall, TorchContext, ValueName
 from tilewright.frontends.torch.control_flow import CONTROL_FLOW, ControlCall
 from tilewright.frontends.torch.convert.complex import complex_converter, is_complex
 from tilewright.frontends.torch.dtypes import from_torch
+from tilewright.frontends.torch.effects import checked_info, if_all_zero, is_token
 from tilewright.frontends.torch.memory_order import axes_in_memory
 from tilewright.frontends.torch.source_location import place_of
 from tilewright.frontends.torch.symbolic_shapes import Sizes
@@ -88,6 +89,7 @@ class _Import:
     c: TorchContext
     in_memory_order: bool = False
     values: dict[Node, Any] = field(default_factory=dict)
+    successes: list[str] = field(default_factory=list)  # what must be 0 for results to be right
 
 
 def import_fx(
@@ -156,6 +158,8 @@ def _placeholder(state: _Import, node: Node) -> Any:
     value = node.meta.get("val")
     if node.name in state.constants:
         return _constant(state, state.constants[node.name], node.name)
+    if is_token(node):
+        return None
     if not isinstance(value, torch.Tensor):
         return _number(state, value)
     g, shape, owed = state.c.g, [], []
@@ -205,6 +209,8 @@ def _constant(state: _Import, tensor: torch.Tensor, name: str) -> Any:
 def _call(state: _Import, node: Node) -> Any:
     if node.target is operator.getitem and isinstance(state.values[node.args[0]], tuple):
         return _item(state, node)
+    if node.target is operator.getitem and state.values[node.args[0]] is None:
+        return None  # a token
     op, loc = str(node.target), place_of(node)
     if op in CONTROL_FLOW:
         args = [_resolved(state, argument) for argument in node.args]
@@ -212,6 +218,9 @@ def _call(state: _Import, node: Node) -> Any:
             ControlCall(state.c, partial(_inlined, state), node.name, args, loc)
         )
     if op.startswith(_CHECKS):
+        return None
+    if op == "with_effects":
+        state.successes.append(state.values[checked_info(node)])
         return None
     if _asserts_classes(op, node):
         return _check_classes(state, node)
@@ -351,6 +360,10 @@ def _finished(state: _Import, node: Node) -> Imported:
     g.loc = place_of(node)
     for item in _results(node):
         value = state.values[item] if isinstance(item, Node) else item
+        if isinstance(value, str) and value in computed and state.successes:
+            value = if_all_zero(g, state.successes, value)
+            computed.add(value)
+            state.successes.clear()
         order = _memory_order(state, item) if isinstance(value, str | ComplexValue) else None
         axes.append(order)
         if isinstance(value, str) and order is not None:

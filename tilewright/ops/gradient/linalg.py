@@ -1,4 +1,4 @@
-"""Gradients of matrix products in special types, of formulas over labels and of determinants."""
+"""Gradients of products in special types, of formulas over labels, determinants and factors."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from tilewright.ops.gradient.formula import (
     value,
 )
 from tilewright.ops.linalg.einsum import EinsumAttrs, parse_equation
+from tilewright.ops.linalg.solve_triangular import SolveTriangularAttrs
 from tilewright.ops.op import GraphOps, flat
 from tilewright.ops.tensor.indexing import GatherAttrs
+from tilewright.ops.tensor.manipulation import TriluAttrs
 from tilewright.ops.traced_value import Value
 
 
@@ -90,10 +92,46 @@ def _determinant(_: Attrs, ins: Sequence[Value], y: Value, dy: Value) -> tuple[V
     return (scale * minors.apply("determinant") * constant(x, signs),)
 
 
+def _lower(x: Value, diagonal: int = 0) -> Value:
+    return x.apply("trilu", attrs=TriluAttrs(upper=False, k=const(diagonal)))
+
+
+def _solve_triangular(
+    attrs: SolveTriangularAttrs, ins: Sequence[Value], y: Value, dy: Value
+) -> tuple[Value, Value]:
+    """The triangle that is read gets minus the products of both sides."""
+    other = SolveTriangularAttrs(not attrs.upper, attrs.unit)
+    right = matrix_transpose(ins[0]).apply("solve_triangular", dy, attrs=other)
+    product = -right.apply("matmul", matrix_transpose(y))
+    first = int(attrs.unit) if attrs.upper else -int(attrs.unit)
+    triangle = TriluAttrs(upper=attrs.upper, k=const(first))
+    return product.apply("trilu", attrs=triangle), right
+
+
+def _cholesky(
+    _: Attrs, ins: Sequence[Value], y: Sequence[Value], dy: Sequence[Value | None]
+) -> tuple[Value | None]:
+    """What is not read, above the diagonal, gets nothing; below it stands for both sides."""
+    factor, seed = y[0], dy[0]
+    if seed is None:
+        return (None,)
+    across, backward = matrix_transpose(factor), SolveTriangularAttrs(upper=True)
+    product = across.apply("matmul", _lower(seed))
+    halved = (_lower(product) + _lower(product, -1)) * 0.5
+    left = across.apply("solve_triangular", halved, attrs=backward)
+    both = across.apply("solve_triangular", matrix_transpose(left), attrs=backward)
+    twice = both + matrix_transpose(both)
+    return ((_lower(twice) + _lower(twice, -1)) * 0.5,)
+
+
 RULES: dict[str, Rule] = {
+    "cholesky": _cholesky,
+    "row_order": flat,
+    "solve_triangular": _solve_triangular,
     "matmul_f32out": _products,
     "matmul_f16acc": _products,
     "matmul_i32acc": flat,
     "determinant": _determinant,
 }
 PARTS: dict[str, Parts] = {"contract": _contract}
+NO_GRADIENT = {"lu": "the exchanges of rows have no slope, and the factors none without them"}

@@ -36,7 +36,7 @@ PARTS: dict[str, Parts] = {
 }
 NO_GRADIENT: dict[str, str] = {
     op: reason
-    for family in (elementwise, indexing, conv, attention, image, recurrent, sampling)
+    for family in (elementwise, indexing, linalg, conv, attention, image, recurrent, sampling)
     for op, reason in family.NO_GRADIENT.items()
 }
 
