@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tilewright.driver.compile import compile
     from tilewright.driver.grad import grad, value_and_grad
     from tilewright.driver.load import load
+    from tilewright.training import optim
+    from tilewright.training.train import train
 
 __version__ = VERSION
 
@@ -51,12 +53,15 @@ __all__ = [
     "compile",
     "grad",
     "load",
+    "optim",
+    "train",
     "value_and_grad",
 ]
 _HOMES = {
     "compile": "tilewright.driver.compile",
     "grad": "tilewright.driver.grad",
     "load": "tilewright.driver.load",
+    "train": "tilewright.training.train",
     "value_and_grad": "tilewright.driver.grad",
 }
 
@@ -65,6 +70,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name from its home."""
     if name not in __all__:
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+    if name == "optim":
+        return import_module("tilewright.training.optim")
     return getattr(import_module(_HOMES.get(name, "tilewright.core.errors")), name)
 
 

@@ -78,6 +78,10 @@ class CompiledModel(ABC):
         outputs = self._run(args, targets)
         return dict(zip(self._output_names, outputs, strict=True))
 
+    def put(self, array: np.ndarray) -> Any:
+        """An array as it is given to calls whose data stay where the model runs."""
+        return array
+
     @abstractmethod
     def profile(
         self, /, *args: Any, runs: int = 10, roofline: Roofline | None = None, **named: Any

@@ -70,12 +70,21 @@ def _called(module: torch.nn.Module, given: ExampleInputs, name: str) -> Graph:
 
 
 def _imported(program: ExportedProgram, name: str, given: ExampleInputs | None = None) -> Graph:
-    with _quiet():
-        program = program.run_decompositions(decompositions())
+    program = _decomposed(program)
     _check_pure(program)
     sizes = Sizes() if given is None else given.sizes(program)
     imported = import_fx(program.graph_module, _constants(program), sizes, name)
     return name_outputs(imported.graph, _output_names(program, imported))
+
+
+def exported(module: torch.nn.Module, given: ExampleInputs) -> ExportedProgram:
+    """The program of a module in the mode that it is in, of operators that are converted."""
+    return _decomposed(_traced(module, given.args, given.named, given.open_sizes()))
+
+
+def _decomposed(program: ExportedProgram) -> ExportedProgram:
+    with _quiet():
+        return program.run_decompositions(decompositions())
 
 
 def _output_names(program: ExportedProgram, imported: Imported) -> list[str]:
