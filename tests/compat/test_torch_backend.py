@@ -185,6 +185,17 @@ def test_weights_that_change_are_inputs_from_then_on(compiled: list[Graph]) -> N
     assert len(compiled[1].inputs) == 2
 
 
+def test_weights_whose_data_is_another_tensor(compiled: list[Graph]) -> None:
+    module, x = nn.Linear(3, 2).eval(), random(4, 3)
+    made = same(module, x)
+    for seed in range(4):
+        module.weight.data = random(2, 3, seed=seed)
+        torch.testing.assert_close(made(x), module(x))
+        nn.utils.vector_to_parameters(random(8, seed=seed), module.parameters())
+        torch.testing.assert_close(made(x), module(x))
+    assert [len(graph.inputs) for graph in compiled] == [1, 2, 3]
+
+
 class Counting(nn.Module):
     def __init__(self) -> None:
         super().__init__()

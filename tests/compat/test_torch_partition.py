@@ -165,3 +165,11 @@ def test_it_may_be_an_error(options: dict[str, Any]) -> None:
 def test_it_may_be_asked_for_in_one_graph(compiled: list[Graph]) -> None:
     same(Middle().eval(), random(4, 5), fullgraph=True, options={"fallback": True})
     assert len(compiled) == 2
+
+
+def test_a_result_that_is_not_offered_is_that_of_eager() -> None:
+    def statistics(x: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> Any:
+        found = torch.native_batch_norm(x, None, None, mean, var, False, 0.1, 1e-5)
+        return found[0] * 2, found[1] + 1
+
+    same(statistics, random(4, 3, 5), random(3), random(3).abs())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -163,3 +164,22 @@ def test_steps_with_the_optimizer_inside(kind: str, compiled: list[Graph]) -> No
     )
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     assert count[-1] == len(compiled), "a later step compiles nothing"
+
+
+def test_a_module_in_distributed_data_parallel(tmp_path: Path) -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.weight
+
+    store = f"file://{tmp_path}/store"
+    torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    try:
+        made = torch.compile(nn.parallel.DistributedDataParallel(Scaled()), backend=tilewright)
+        with pytest.raises(Exception, match=r"UnsupportedError\[torch\.distributed\]"):
+            made(random(4, 3))
+    finally:
+        torch.distributed.destroy_process_group()

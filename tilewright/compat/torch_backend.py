@@ -18,13 +18,14 @@ from torch.fx import GraphModule
 from tilewright.compat.torch_call import Boxed, boxed_call
 from tilewright.compat.torch_partition import is_fullgraph, partitioned, whole_in_eager
 from tilewright.compat.torch_results import Results
-from tilewright.compat.torch_training import differentiated
+from tilewright.compat.torch_training import differentiated, refuse_distributed
 from tilewright.core.errors import ConfigError, Error
 from tilewright.driver.compile import compile
 from tilewright.frontends.torch.importer import import_fx, refusals
 from tilewright.frontends.torch.symbolic_shapes import Sizes, unbound_symbols
 
 _version = operator.attrgetter("_version")
+_address = torch.Tensor.data_ptr
 
 OPTIONS = (
     *("target", "threads", "precision", "tuned", "nearest_workload", "cache", "checks"),
@@ -47,6 +48,7 @@ def tilewright(
             f"no option {', '.join(unknown)}" if unknown else f"no mode {mode!r}",
             help=f"options={{...}} may hold {', '.join(OPTIONS)}",
         )
+    refuse_distributed()
     given = {"fallback": not is_fullgraph(), **(options or {})}
     return differentiated(
         module,
@@ -57,13 +59,10 @@ def tilewright(
 
 
 class Variant:
-    """A graph compiled for certain weights: the tensors, and how often each had been written to."""
+    """A graph compiled for certain weights: the tensors, where they lie, how often written to."""
 
     def __init__(
-        self,
-        weights: Sequence[torch.Tensor],
-        numbers: tuple[int, ...],
-        call: Boxed,
+        self, weights: Sequence[torch.Tensor], numbers: tuple[int, ...], call: Boxed
     ) -> None:
         self.weights = tuple(weights)
         self.numbers = numbers
@@ -71,6 +70,9 @@ class Variant:
         # Tensors of inference mode do not count.
         self._counting = [w for w in weights if not w.is_inference()]
         self._versions = list(map(_version, self._counting))
+        self._addresses = list(map(_address, weights))
+        # nothing else may come to lie where theirs was, once `data` of a weight is another tensor
+        self._held = [w.detach() for w in weights]
 
     def same(self, weights: Sequence[torch.Tensor]) -> bool:
         """Whether these are its weights, whatever was written to them."""
@@ -82,14 +84,17 @@ class Variant:
             numbers == self.numbers
             and all(map(operator.is_, self.weights, weights))
             and list(map(_version, self._counting)) == self._versions
+            and list(map(_address, weights)) == self._addresses
         )
 
     def changed(self) -> list[int]:
-        """Which of its weights have been written to."""
+        """Which of its weights have been written to, or have other memory."""
         written = {
             id(w) for w, v in zip(self._counting, self._versions, strict=True) if w._version != v
         }
-        return [i for i, w in enumerate(self.weights) if id(w) in written]
+        moved = map(operator.ne, self._addresses, map(_address, self.weights))
+        pairs = zip(self.weights, moved, strict=True)
+        return [i for i, (w, is_elsewhere) in enumerate(pairs) if is_elsewhere or id(w) in written]
 
 
 class CompiledGraph:

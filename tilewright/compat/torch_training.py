@@ -13,7 +13,9 @@ from typing import Any
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
+from torch.nn.parallel import DistributedDataParallel
 
+from tilewright.core.errors import UnsupportedError
 from tilewright.frontends.torch.decompositions import decompositions
 
 Compiler = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
@@ -35,3 +37,16 @@ def differentiated(
         keep_inference_input_mutations=True,
     )
     return compiler(module, inputs)
+
+
+def refuse_distributed() -> None:
+    """Raise where the graph is that of a module that shares its gradients with other processes.
+
+    Its hooks share each gradient as soon as that is there; a backward graph gives all at once.
+    """
+    if DistributedDataParallel._active_ddp_module is not None:
+        raise UnsupportedError(
+            "torch.distributed",
+            "a module within DistributedDataParallel",
+            help="compile it for one process; Inductor compiles modules that many processes train",
+        )

@@ -135,11 +135,14 @@ def refusals(module: GraphModule, sizes: Sizes | None = None) -> dict[Node, Erro
                 raise reason
             state.values[node] = _READ[node.op](state, node)
         except Error as error:
-            found[node] = error
-            try:
-                state.values[node] = _stand_in(state, node, node.meta.get("val"))
-            except UnsupportedError as type_error:
-                outside[node] = type_error
+            # an item that is not offered is one of a node that is: that must be computed elsewhere
+            refused: Any = node.args[0] if node.target is operator.getitem else node
+            found[refused] = error
+            for one in (refused, node):
+                try:
+                    state.values[one] = _stand_in(state, one, one.meta.get("val"))
+                except UnsupportedError as type_error:
+                    outside[one] = type_error
     return found
 
 
@@ -282,8 +285,8 @@ def _refuse_values(op: str, loc: Loc) -> None:
 
 
 def _item(state: _Import, node: Node) -> Any:
+    source: Any
     source, index = node.args
-    assert isinstance(source, Node)
     found = state.values[source][index]
     if found is None and node.users:
         raise UnsupportedError(
